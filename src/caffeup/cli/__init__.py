@@ -1,0 +1,1 @@
+"""The commands: one file each, thin: parse, call, show, exit code."""

@@ -1,0 +1,1 @@
+"""Probes: one a file; they ask the Host and return values."""

@@ -1,0 +1,1 @@
+"""Pure parsers: text in, value out."""

@@ -1,0 +1,98 @@
+"""The errors that a user can meet, each with an exit code of its own. Only ``cli.main`` catches them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from caffeup.model.finding import Finding
+
+
+class CaffeupError(Exception):
+    """An expected problem: what happened, what the tool in question said, what to do about it."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        brief: str,
+        *,
+        details: str = "",
+        commands: tuple[str, ...] = (),
+        advice: str = "",
+        log: str = "",
+        findings: tuple[Finding, ...] = (),
+    ) -> None:
+        super().__init__(brief)
+        self.brief = brief
+        self.details = details
+        self.commands = commands
+        self.advice = advice
+        self.log = log
+        self.findings = findings
+
+
+class UsageError(CaffeupError):
+    """Arguments or files given by the user make no sense."""
+
+    exit_code = 2
+
+
+class CannotBuild(CaffeupError):
+    """The plan has conflicts; all are listed."""
+
+    exit_code = 3
+
+
+class PatchFailed(CaffeupError):
+    """A patch does not fit; nothing is half-applied."""
+
+    exit_code = 4
+
+
+class BuildFailed(CaffeupError):
+    """make failed."""
+
+    exit_code = 5
+
+
+class VerifyFailed(CaffeupError):
+    """It was built, but a check failed."""
+
+    exit_code = 6
+
+
+class SourceError(CaffeupError):
+    """Not a Caffe tree, or one that cannot be had."""
+
+    exit_code = 7
+
+
+class DependencyError(CaffeupError):
+    """Libraries are missing and were not, or could not be, installed."""
+
+    exit_code = 8
+
+
+class TestsFailed(CaffeupError):
+    """Tests failed that are not known of this tree."""
+
+    exit_code = 9
+
+
+class DiskError(CaffeupError):
+    """The disk is full, or a folder cannot be written."""
+
+    exit_code = 10
+
+
+class Busy(CaffeupError):
+    """Another caffeup works in this tree."""
+
+    exit_code = 11
+
+
+BUG = 70
+"""Exit code for a fault of caffeup itself."""
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""

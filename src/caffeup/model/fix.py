@@ -1,0 +1,117 @@
+"""One known incompatibility: when it bites, what it looks like in a log, and what mends it."""
+
+from __future__ import annotations
+
+from typing import Optional, Union
+
+import msgspec
+
+from caffeup.model.base import Value
+
+
+class Marker(Value):
+    """Something that stands in a tree."""
+
+    file: str
+    """Path inside the tree; ``*`` and ``**`` allowed: any file that matches."""
+    contains: str = ""
+    """Literal text; empty: the file exists."""
+
+    def __str__(self) -> str:
+        return f"{self.file}::{self.contains}"
+
+
+class Condition(Value):
+    """All that is given must hold. Ranges are half-open PEP 440 specifiers (``>=8.0,<9.0``)."""
+
+    cuda: Optional[str] = None
+    cudnn: Optional[str] = None
+    gcc: Optional[str] = None
+    clang: Optional[str] = None
+    opencv: Optional[str] = None
+    protobuf: Optional[str] = None
+    boost: Optional[str] = None
+    glog: Optional[str] = None
+    hdf5: Optional[str] = None
+    python: Optional[str] = None
+    numpy: Optional[str] = None
+    skimage: Optional[str] = None
+    mode: Optional[str] = None
+    """``cpu`` or ``gpu``."""
+    fork: tuple[str, ...] = ()
+    distro: tuple[str, ...] = ()
+    arch: tuple[str, ...] = ()
+    tree: tuple[Marker, ...] = ()
+    """All of these stand in the tree."""
+
+
+class Shim(Value, tag="shim"):
+    """Headers under patches/shims/ that give back what a library removed."""
+
+    headers: tuple[str, ...]
+
+
+class ShimLibrary(Value, tag="library"):
+    """A library that vanished or was renamed: an empty archive, or a linker script ``INPUT(-lX)``."""
+
+    name: str
+    """The name that the tree links: ``cblas``."""
+    links: str = ""
+    """The name that exists; empty: an empty archive."""
+
+
+class Edit(Value, tag="edit"):
+    """An anchored edit: patches/edits/<id>.toml."""
+
+    edit: str
+
+
+class NewFile(Value, tag="file"):
+    """Whole files under patches/ that go into the tree."""
+
+    source: str
+    target: str
+
+
+class Setting(Value, tag="config"):
+    """A line of Makefile.config."""
+
+    key: str
+    value: str
+    append: bool = True
+
+
+class Install(Value, tag="install"):
+    """A library or program to install: a row of facts/libraries.toml."""
+
+    library: str
+
+
+class Advice(Value, tag="advice"):
+    """Words for what caffeup does not do by itself, with commands that can be pasted."""
+
+    text: str
+    commands: tuple[str, ...] = ()
+
+
+AnyRemedy = Union[Shim, ShimLibrary, Edit, NewFile, Setting, Install, Advice]
+
+
+class Fix(Value):
+    """One row of the catalogue: facts/fixes/<id>.toml."""
+
+    id: str
+    title: str
+    when: Condition = msgspec.field(default_factory=Condition)
+    """When it bites: read by the planner, and by the diagnosis to rank causes."""
+    unless: tuple[Marker, ...] = ()
+    """Any of these in the tree: it is solved there already."""
+    remedy: tuple[AnyRemedy, ...] = ()
+    symptoms: tuple[str, ...] = ()
+    """Regular expressions for one line of a log."""
+    cause: str = ""
+    """One or two sentences for the person."""
+    source: tuple[str, ...]
+    """Where it was reported or read."""
+    harmless: bool = False
+    """Noise that is never the error."""

@@ -1,0 +1,70 @@
+"""What one Caffe source tree is: the report of an inspection that runs nothing of the tree."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from caffeup.model.base import SCHEMA, Value, Word
+from caffeup.model.finding import Finding
+
+
+class ConfigState(Word):
+    """Whose Makefile.config stands in the tree."""
+
+    NONE = "none"
+    OURS = "ours"
+    OURS_EDITED = "ours-edited"
+    """caffeup wrote it and somebody changed it since."""
+    FOREIGN = "foreign"
+
+
+class Origin(Value):
+    """Where a tree came from, as far as it can be told."""
+
+    kind: str
+    """``git``, ``archive``, ``sdist`` or ``folder``."""
+    url: str = ""
+    """Without credentials."""
+    branch: str = ""
+    commit: str = ""
+    sha256: str = ""
+    """Of the archive it was unpacked from."""
+    dirty: bool = False
+    asked_for: str = ""
+    """The catalogue name that was asked for, where another tree was taken in its place."""
+
+
+class Tree(Value):
+    """One Caffe source tree."""
+
+    schema: int = SCHEMA
+    root: str
+    fork: str = "unknown"
+    """Row of facts/forks.toml, or ``unknown``."""
+    origin: Origin
+    makefile: bool = True
+    cmake: bool = False
+    config_keys: tuple[str, ...] = ()
+    """Variables that this tree's Makefile reads without setting them: what Makefile.config may say."""
+    libraries: tuple[str, ...] = ()
+    """Names that its Makefile gives to ``-l``, as far as they can be read."""
+    isystem: bool = False
+    """Whether its Makefile passes INCLUDE_DIRS with ``-isystem``."""
+    standard: str = ""
+    """A ``-std=`` that its Makefile appends after Makefile.config (``c++11``), or empty."""
+    cpu_only: bool = True
+    """Whether it can be built without CUDA."""
+    one_test_binary: bool = True
+    """Whether it has one target for all tests (``test_all.testbin``)."""
+    features: tuple[str, ...] = ()
+    """``ssd-layers``, ``cudnn-deconv``, ``nccl``, ``nvml``, ``python-layer``, ``depthwise:yonghenglh6`` …"""
+    markers: tuple[str, ...] = ()
+    """Conditions of fixes that hold in this tree, as ``file::text``; see ``model.fix.Marker``."""
+    sources: int = 0
+    """Number of files that the Makefile compiles for the library, C++ and CUDA."""
+    config_state: ConfigState = ConfigState.NONE
+    applied: tuple[str, ...] = ()
+    """Ids of what caffeup's ledger says is applied."""
+    findings: tuple[Finding, ...] = ()
+    blanks_in_path: bool = False
+    note: Optional[str] = None

@@ -1,0 +1,1 @@
+"""Decisions: one a file; pure functions of machine, tree, request and facts."""
