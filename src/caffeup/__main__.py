@@ -1,0 +1,5 @@
+"""``python -m caffeup``."""
+
+from caffeup.cli.main import run
+
+run()
