@@ -61,3 +61,5 @@ class Finding(Value):
     """The tree, stage or fix concerned, where there is one."""
     remedies: tuple[Remedy, ...] = ()
     confidence: Confidence = Confidence.CERTAIN
+    confidence_because: str = ""
+    """Why it is no more and no less sure than that."""

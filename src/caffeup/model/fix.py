@@ -115,3 +115,11 @@ class Fix(Value):
     """Where it was reported or read."""
     harmless: bool = False
     """Noise that is never the error."""
+    unsure: bool = False
+    """Whether the reports leave the cause open."""
+    also: tuple[str, ...] = ()
+    """Regular expressions for lines near the symptom that speak for this cause where several read alike."""
+    decides: str = ""
+    """What would tell this cause from others with the same symptom."""
+    follows: tuple[str, ...] = ()
+    """Ids of fixes of which this is a mere consequence where both are seen in one log."""
