@@ -1,0 +1,3 @@
+from ._caffe import twice, version
+
+__version__ = version()
