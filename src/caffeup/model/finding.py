@@ -24,7 +24,7 @@ class Confidence(Word):
     UNSURE = "unsure"
 
 
-class Evidence(Value):
+class Evidence(Value, kw_only=True):
     """One thing that was seen: where, and what stood there."""
 
     where: str
@@ -38,7 +38,7 @@ class Evidence(Value):
         return f"{place}: {self.text}" if self.text else place
 
 
-class Remedy(Value):
+class Remedy(Value, kw_only=True):
     """What mends it: words, and commands that can be pasted as they are."""
 
     text: str
@@ -47,7 +47,7 @@ class Remedy(Value):
     """Whether caffeup can do it itself (with the first command)."""
 
 
-class Finding(Value):
+class Finding(Value, kw_only=True):
     """Something found, with a stable id; text and ``--json`` are two renderings of it."""
 
     id: str

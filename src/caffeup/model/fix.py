@@ -9,7 +9,7 @@ import msgspec
 from caffeup.model.base import Value
 
 
-class Marker(Value):
+class Marker(Value, kw_only=True):
     """Something that stands in a tree."""
 
     file: str
@@ -21,7 +21,7 @@ class Marker(Value):
         return f"{self.file}::{self.contains}"
 
 
-class Condition(Value):
+class Condition(Value, kw_only=True):
     """All that is given must hold. Ranges are half-open PEP 440 specifiers (``>=8.0,<9.0``)."""
 
     cuda: Optional[str] = None
@@ -45,13 +45,13 @@ class Condition(Value):
     """All of these stand in the tree."""
 
 
-class Shim(Value, tag="shim"):
+class Shim(Value, tag="shim", kw_only=True):
     """Headers under patches/shims/ that give back what a library removed."""
 
     headers: tuple[str, ...]
 
 
-class ShimLibrary(Value, tag="library"):
+class ShimLibrary(Value, tag="library", kw_only=True):
     """A library that vanished or was renamed: an empty archive, or a linker script ``INPUT(-lX)``."""
 
     name: str
@@ -60,20 +60,20 @@ class ShimLibrary(Value, tag="library"):
     """The name that exists; empty: an empty archive."""
 
 
-class Edit(Value, tag="edit"):
+class Edit(Value, tag="edit", kw_only=True):
     """An anchored edit: patches/edits/<id>.toml."""
 
     edit: str
 
 
-class NewFile(Value, tag="file"):
+class NewFile(Value, tag="file", kw_only=True):
     """Whole files under patches/ that go into the tree."""
 
     source: str
     target: str
 
 
-class Setting(Value, tag="config"):
+class Setting(Value, tag="config", kw_only=True):
     """A line of Makefile.config."""
 
     key: str
@@ -81,13 +81,13 @@ class Setting(Value, tag="config"):
     append: bool = True
 
 
-class Install(Value, tag="install"):
+class Install(Value, tag="install", kw_only=True):
     """A library or program to install: a row of facts/libraries.toml."""
 
     library: str
 
 
-class Advice(Value, tag="advice"):
+class Advice(Value, tag="advice", kw_only=True):
     """Words for what caffeup does not do by itself, with commands that can be pasted."""
 
     text: str
@@ -97,7 +97,7 @@ class Advice(Value, tag="advice"):
 AnyRemedy = Union[Shim, ShimLibrary, Edit, NewFile, Setting, Install, Advice]
 
 
-class Fix(Value):
+class Fix(Value, kw_only=True):
     """One row of the catalogue: facts/fixes/<id>.toml."""
 
     id: str

@@ -10,7 +10,7 @@ from caffeup.model.base import SCHEMA, ComputeCapability, Value, Word
 from caffeup.model.finding import Finding
 
 
-class Found(Value):
+class Found(Value, kw_only=True):
     """A thing that was found, and how."""
 
     via: str
@@ -19,7 +19,7 @@ class Found(Value):
     """The path or command that shows it."""
 
 
-class Attempt(Value):
+class Attempt(Value, kw_only=True):
     """One place where something was looked for."""
 
     where: str
@@ -27,7 +27,7 @@ class Attempt(Value):
     """``not there``, ``unreadable``, ``exit 9: …``, ``no version in it``."""
 
 
-class Missing(Value):
+class Missing(Value, kw_only=True):
     """A thing that was looked for and not found."""
 
     what: str
@@ -46,7 +46,7 @@ class Container(Word):
     OTHER = "other"
 
 
-class System(Value):
+class System(Value, kw_only=True):
     """The system itself."""
 
     distro: str
@@ -75,7 +75,7 @@ class System(Value):
     """Whether ``sudo -n`` works."""
 
 
-class Gpu(Found):
+class Gpu(Found, kw_only=True):
     """One GPU."""
 
     index: int
@@ -100,7 +100,7 @@ class GpuState(Word):
     """A container that was started without its GPUs, or CUDA_VISIBLE_DEVICES hides them."""
 
 
-class Driver(Found):
+class Driver(Found, kw_only=True):
     """The NVIDIA driver."""
 
     release: Optional[Version] = None
@@ -109,7 +109,7 @@ class Driver(Found):
     """``13.0``: the newest CUDA it supports. Not a toolkit's version."""
 
 
-class Graphics(Value):
+class Graphics(Value, kw_only=True):
     """GPUs and driver."""
 
     state: GpuState
@@ -132,7 +132,7 @@ class ToolkitLayout(Word):
     CONDA = "conda"
 
 
-class Toolkit(Found):
+class Toolkit(Found, kw_only=True):
     """One CUDA toolkit."""
 
     root: str
@@ -155,14 +155,14 @@ class Toolkit(Found):
     """Whether sass and max_gcc come from the toolkit itself; otherwise from the table of facts."""
 
 
-class CudnnHeader(Found):
+class CudnnHeader(Found, kw_only=True):
     """One cudnn.h."""
 
     directory: str
     version: Version
 
 
-class CudnnLibrary(Found):
+class CudnnLibrary(Found, kw_only=True):
     """One libcudnn that can be linked or loaded."""
 
     directory: str
@@ -172,7 +172,7 @@ class CudnnLibrary(Found):
     """Whether an unversioned ``libcudnn.so`` stands there."""
 
 
-class Compiler(Found):
+class Compiler(Found, kw_only=True):
     """One host compiler for C++."""
 
     kind: str
@@ -184,7 +184,7 @@ class Compiler(Found):
     target: str = ""
 
 
-class Program(Found):
+class Program(Found, kw_only=True):
     """One program: make, git, ccache, protoc, pkg-config …"""
 
     name: str
@@ -192,7 +192,7 @@ class Program(Found):
     version: Optional[Version] = None
 
 
-class Library(Found):
+class Library(Found, kw_only=True):
     """One installed development library (headers and link-time library)."""
 
     name: str
@@ -217,7 +217,7 @@ class PythonKind(Word):
     CONDA = "conda"
 
 
-class Python(Found):
+class Python(Found, kw_only=True):
     """One Python that pycaffe could be built for."""
 
     executable: str
@@ -240,7 +240,7 @@ class Python(Found):
     """Whether caffeup itself runs on it or in its environment; such a one is never chosen."""
 
 
-class Machine(Value):
+class Machine(Value, kw_only=True):
     """Everything detected."""
 
     schema: int = SCHEMA

@@ -20,7 +20,7 @@ class PatchState(Word):
     """caffeup applied it and somebody changed the file since."""
 
 
-class PatchEntry(Value):
+class PatchEntry(Value, kw_only=True):
     """One entry: a shim, shim library, new file or anchored edit."""
 
     id: str
@@ -35,7 +35,7 @@ class PatchEntry(Value):
     """``caffeup`` or ``tree`` where the state is done."""
 
 
-class StageOutcome(Value):
+class StageOutcome(Value, kw_only=True):
     """One stage of a run."""
 
     name: str
@@ -46,7 +46,7 @@ class StageOutcome(Value):
     log: str = ""
 
 
-class TestCase(Value):
+class TestCase(Value, kw_only=True):
     """One test that did not pass."""
 
     __test__ = False
@@ -60,7 +60,7 @@ class TestCase(Value):
     """Reason from the facts, where this tree is known to fail it."""
 
 
-class TestReport(Value):
+class TestReport(Value, kw_only=True):
     """What runtest gave."""
 
     __test__ = False
@@ -78,7 +78,7 @@ class TestReport(Value):
         return tuple(case for case in self.failures if not case.known)
 
 
-class Check(Value):
+class Check(Value, kw_only=True):
     """One row of verify's table."""
 
     name: str
@@ -88,7 +88,7 @@ class Check(Value):
     finding: Optional[Finding] = None
 
 
-class Report(Value):
+class Report(Value, kw_only=True):
     """The end of ``up``."""
 
     schema: int = SCHEMA

@@ -16,7 +16,7 @@ class Switch(Word):
     OFF = "off"
 
 
-class Request(Value):
+class Request(Value, kw_only=True):
     """What the user asked for; everything else is decided."""
 
     source: str = "ssd"
@@ -43,14 +43,14 @@ class Request(Value):
     """Ids of conflicts to go on in spite of."""
 
 
-class Alternative(Value):
+class Alternative(Value, kw_only=True):
     """A candidate that was not taken, and why."""
 
     value: str
     because: str
 
 
-class Decision(Value):
+class Decision(Value, kw_only=True):
     """One decision."""
 
     key: str
@@ -62,7 +62,7 @@ class Decision(Value):
     rejected: tuple[Alternative, ...] = ()
 
 
-class ConfigLine(Value):
+class ConfigLine(Value, kw_only=True):
     """One variable of Makefile.config."""
 
     key: str
@@ -76,7 +76,7 @@ class ConfigLine(Value):
     """Whether the words hold make references (``$(…)``) that are meant."""
 
 
-class Link(Value):
+class Link(Value, kw_only=True):
     """A symbolic link in the tree's .caffeup folder, so that Makefile.config and run paths are relative."""
 
     name: str
@@ -84,14 +84,14 @@ class Link(Value):
     target: str
 
 
-class LinkedRoot(Value):
+class LinkedRoot(Value, kw_only=True):
     """A folder in .caffeup that merges parts of a toolkit, with the links that its compiler and linker need."""
 
     name: str
     entries: tuple[Link, ...]
 
 
-class PlannedFix(Value):
+class PlannedFix(Value, kw_only=True):
     """A fix that this machine and tree need."""
 
     id: str
@@ -99,14 +99,14 @@ class PlannedFix(Value):
     """The condition that holds, with the values: ``OpenCV 4.6 removed the C constants``."""
 
 
-class Step(Value):
+class Step(Value, kw_only=True):
     """One thing that a stage will do: argv from the tree's root, and why."""
 
     argv: tuple[str, ...]
     because: str
 
 
-class Plan(Value):
+class Plan(Value, kw_only=True):
     """Everything that will be done to one tree on one machine."""
 
     schema: int = SCHEMA

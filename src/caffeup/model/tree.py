@@ -18,7 +18,7 @@ class ConfigState(Word):
     FOREIGN = "foreign"
 
 
-class Origin(Value):
+class Origin(Value, kw_only=True):
     """Where a tree came from, as far as it can be told."""
 
     kind: str
@@ -34,7 +34,7 @@ class Origin(Value):
     """The catalogue name that was asked for, where another tree was taken in its place."""
 
 
-class Tree(Value):
+class Tree(Value, kw_only=True):
     """One Caffe source tree."""
 
     schema: int = SCHEMA
