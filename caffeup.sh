@@ -92,7 +92,7 @@ if [ ! -w "$here" ]; then
     home=${XDG_DATA_HOME:-$HOME/.local/share}/caffeup
     mkdir -p "$home"
 fi
-environment=$home/.venv
+environment=$home/.caffeup-venv
 wanted=$({ echo "$here"; "$python" -V; cat "$here/requirements.lock"; } 2>&1 | cksum)
 wanted_dev=$({ echo "$here"; "$python" -V; cat "$here/requirements-dev.lock"; } 2>&1 | cksum)
 [ "$lock" = requirements.lock ] || wanted=$wanted_dev

@@ -1,0 +1,1 @@
+"""The only place that wires host, facts, stages and output together."""

@@ -1,0 +1,103 @@
+"""What a tree's ``.caffeup`` folder remembers of earlier runs, and who works in the tree now."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Optional
+
+import msgspec
+
+from caffeup.disk import write_atomically
+from caffeup.errors import Busy, DiskError
+from caffeup.model.base import SCHEMA, Value, from_json, to_json
+from caffeup.model.outcome import Check, StageOutcome, TestReport
+from caffeup.model.plan import Request
+
+FOLDER = ".caffeup"
+_BUILT = {".git", ".caffeup", "build", ".build_release", ".build_debug", "distribute", "__pycache__"}
+
+
+class StageRecord(Value):
+    """A stage that was completed, and for what inputs."""
+
+    name: str
+    key: str
+    """Digest of everything the stage depends on."""
+    outcome: StageOutcome
+
+
+class State(Value):
+    """All that is remembered of one tree."""
+
+    schema: int = SCHEMA
+    request: Optional[Request] = None
+    stages: tuple[StageRecord, ...] = ()
+    tests: Optional[TestReport] = None
+    checks: tuple[Check, ...] = ()
+
+
+def load_state(root: Path) -> State:
+    """What is remembered; an empty state where there is none, or where it is damaged or of another version."""
+    try:
+        state = from_json((root / FOLDER / "state.json").read_bytes(), State)
+    except (OSError, msgspec.MsgspecError, ValueError):
+        return State()
+    return state if state.schema == SCHEMA else State()
+
+
+def save_state(root: Path, state: State) -> None:
+    """Remember."""
+    write_atomically(root / FOLDER / "state.json", to_json(state))
+
+
+def source_stamp(root: Path) -> str:
+    """A digest of name, size and time of every file that is not a product: tells a touched tree from an untouched one."""
+    digest = sha256()
+    for folder, names, files in os.walk(root):
+        names[:] = sorted(name for name in names if name not in _BUILT and not name.endswith((".egg-info",)))
+        for name in sorted(files):
+            if name.endswith((".so", ".pyc", "_pb2.py", ".o", ".testbin")):
+                continue
+            path = os.path.join(folder, name)  # noqa: PTH118  # thousands of files: Path objects take longer than the stat
+            try:
+                status = os.lstat(path)
+            except OSError:
+                continue
+            digest.update(
+                f"{os.path.relpath(path, root)}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape")
+            )
+    return digest.hexdigest()
+
+
+@contextmanager
+def exclusive(root: Path) -> Iterator[None]:
+    """Hold the tree for this process; raise ``Busy`` naming the process that holds it."""
+    from filelock import FileLock, Timeout  # noqa: PLC0415  # only commands that write need it
+
+    holder = root / FOLDER / "holder"
+    try:
+        (root / FOLDER).mkdir(parents=True, exist_ok=True)
+        lock = FileLock(str(root / FOLDER / "lock"), timeout=0)
+        lock.acquire()
+    except Timeout:
+        try:
+            who = holder.read_text(encoding="utf-8").strip()
+        except OSError:
+            who = "another process"
+        raise Busy(
+            f"Another caffeup works in {root} ({who}).", advice="Wait until it has ended, or end it; then run this again."
+        ) from None
+    except OSError as error:
+        raise DiskError(
+            f"{root} cannot be written: {error.strerror}.", advice="Make the folder writable, or copy the tree."
+        ) from error
+    try:
+        holder.write_text(f"process {os.getpid()}", encoding="utf-8")
+        yield
+    finally:
+        holder.unlink(missing_ok=True)
+        lock.release()

@@ -1,0 +1,83 @@
+"""The program: assembles the commands and is the only place that catches errors."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any, Callable
+
+import typer
+
+from caffeup import __version__
+from caffeup.cli import build, clean, configure, detect, diagnose, doctor, env, patch, plan, up, verify
+
+app = typer.Typer(
+    name="caffeup",
+    help="From a bare Linux machine to a Caffe that is built for exactly its GPU, and works.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"caffeup {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),  # noqa: ARG001
+) -> None:
+    """From a bare Linux machine to a Caffe that is built for exactly its GPU, and works."""
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose errors end in words and an exit code, never in a traceback."""
+
+    @functools.wraps(command)
+    def run_command(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except BaseException as error:  # noqa: BLE001  # the only place that catches
+            from caffeup.cli.failure import code_for  # noqa: PLC0415  # only when something failed
+
+            raise typer.Exit(code_for(error)) from None
+
+    return run_command
+
+
+for _command in (
+    up.up,
+    detect.detect,
+    doctor.doctor,
+    plan.plan,
+    configure.configure,
+    build.build,
+    verify.verify,
+    diagnose.diagnose,
+    env.env,
+    clean.clean,
+):
+    app.command()(guarded(_command))
+for _patch_command in (patch.list_, patch.preview, patch.apply, patch.status, patch.diff, patch.revert):
+    patch.app.command(_patch_command.__name__.rstrip("_"))(guarded(_patch_command))
+app.add_typer(patch.app)
+
+
+def main(arguments: list[str]) -> int:
+    """Run one command; give its exit code."""
+    try:
+        app(arguments)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(bool(end.code))
+    return 0
+
+
+def run() -> None:
+    """Entry point of the program."""
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,28 @@
+"""Options that several commands share, and the request they make."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+Tree = Annotated[str, typer.Argument(help="Folder of the tree; the one in or below the current folder where there is just one.")]
+TreeOption = Annotated[str, typer.Option("--tree", help="Folder of the tree.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout; words for people go to stderr.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer every question with yes.")]
+Prefix = Annotated[
+    Optional[list[str]], typer.Option("--prefix", metavar="DIR", help="A root of hand-built or unpacked libraries (repeatable).")
+]
+Cpu = Annotated[bool, typer.Option("--cpu", help="Build without CUDA.")]
+NoCudnn = Annotated[bool, typer.Option("--no-cudnn", help="Build with CUDA but without cuDNN.")]
+NoOpencv = Annotated[bool, typer.Option("--no-opencv", help="Build without OpenCV.")]
+Arch = Annotated[str, typer.Option("--arch", metavar="LIST", help="Compute capabilities to build for: native, all, or 8.6,8.9.")]
+Cuda = Annotated[str, typer.Option("--cuda", metavar="ROOT", help="The toolkit to use: its root or its version.")]
+Python = Annotated[str, typer.Option("--python", metavar="EXE", help="The Python to build pycaffe for; none: no pycaffe.")]
+Blas = Annotated[str, typer.Option("--blas", metavar="NAME", help="open, atlas or mkl.")]
+Jobs = Annotated[
+    Optional[int], typer.Option("--jobs", "-j", min=1, help="Compilers at a time; by default what cores and memory allow.")
+]
+Force = Annotated[
+    Optional[list[str]], typer.Option("--force", metavar="ID", help="Go on in spite of this conflict (repeatable).")
+]

@@ -1,0 +1,220 @@
+"""Values as text for people: pure functions from a value to lines."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+
+from caffeup.model.finding import Finding, Severity
+from caffeup.model.machine import GpuState, Machine
+from caffeup.model.outcome import Check, PatchEntry, Report, TestReport
+from caffeup.model.plan import Plan
+
+WIDTH = 110
+_MARKS = {Severity.OK: "ok", Severity.NOTE: "note", Severity.WARNING: "warning", Severity.PROBLEM: "problem"}
+
+
+def gibibytes(size: int) -> str:
+    """``23.4 GiB``."""
+    return f"{size / (1 << 30):.1f} GiB"
+
+
+def duration(seconds: float) -> str:
+    """``4.2 s``, ``3 min 05 s``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s"
+
+
+def table(rows: Iterable[Sequence[str]], *, indent: int = 2, wrap_last: bool = True) -> Iterator[str]:
+    """Rows in columns; the last column is wrapped under itself."""
+    lines = [tuple(row) for row in rows]
+    if not lines:
+        return
+    widths = [min(max(len(row[i]) for row in lines), 44) for i in range(len(lines[0]) - 1)]
+    for row in lines:
+        head = " " * indent + "".join(f"{cell:<{width}}  " for cell, width in zip(row, widths))
+        room = max(WIDTH - indent - sum(widths) - 2 * len(widths), 40)
+        body = textwrap.wrap(row[-1], room, break_on_hyphens=False, break_long_words=False) if wrap_last else [row[-1]]
+        yield (head + (body[0] if body else "")).rstrip()
+        for more in body[1:]:
+            yield " " * (indent + sum(widths) + 2 * len(widths)) + more
+
+
+def _wrapped(label: str, text: str) -> Iterator[str]:
+    yield from textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=f"    {label}",
+        subsequent_indent=" " * (4 + len(label)),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def finding(one: Finding) -> Iterator[str]:
+    """A finding: what, why, what was seen, what mends it."""
+    yield f"{_MARKS[one.severity]}: {one.title}  [{one.id}]"
+    if one.why:
+        yield from _wrapped("why   ", one.why)
+    for seen in one.evidence:
+        yield f"    seen  {seen}"
+    for remedy in one.remedies:
+        yield from _wrapped("mend  ", remedy.text)
+        for command in remedy.commands:
+            yield f"          $ {command}"
+
+
+def findings(many: Iterable[Finding]) -> Iterator[str]:
+    """Findings, worst first."""
+    order = list(Severity)
+    for one in sorted(many, key=lambda f: -order.index(f.severity)):
+        yield from finding(one)
+
+
+def system_line(machine: Machine) -> str:
+    """One line about the system."""
+    s = machine.system
+    name = " ".join(word for word in (s.distro, s.distro_version, f"({s.distro_codename})" if s.distro_codename else "") if word)
+    extras = [
+        word for word in (f"WSL{s.wsl}" if s.wsl else "", s.jetson, "" if s.container == "none" else f"in {s.container}") if word
+    ]
+    return ", ".join([f"{name} {s.arch}", f"{s.cores} cores", gibibytes(s.memory_bytes), *extras])
+
+
+def graphics_line(machine: Machine) -> str:
+    """One line about the GPUs."""
+    g = machine.graphics
+    if g.gpus:
+        cards = ", ".join(
+            f"{gpu.name} (compute capability {gpu.compute_capability or 'unknown'}"
+            + (f", {gibibytes(gpu.memory_bytes)}" if gpu.memory_bytes else "")
+            + (", MIG" if gpu.mig else "")
+            + ")"
+            for gpu in g.gpus
+        )
+        driver = f"; driver {g.driver.release}, CUDA up to {g.driver.cuda}" if g.driver else ""
+        return cards + driver
+    return {
+        GpuState.NONE: "no NVIDIA GPU",
+        GpuState.NO_DRIVER: "an NVIDIA GPU without a driver",
+        GpuState.DRIVER_SILENT: "an NVIDIA driver that does not answer",
+        GpuState.HIDDEN: "GPUs hidden from this process",
+        GpuState.PRESENT: "a GPU of unknown kind",
+    }[g.state]
+
+
+def machine(value: Machine) -> Iterator[str]:
+    """Everything detected."""
+    yield f"system     {system_line(value)}"
+    yield f"graphics   {graphics_line(value)}"
+    sections = (
+        ("toolkits", [(f"CUDA {t.version}", t.root, t.via, _lacks(t.missing)) for t in value.toolkits]),
+        ("cuDNN headers", [(str(h.version), h.directory, h.via, "") for h in value.cudnn_headers]),
+        (
+            "cuDNN libraries",
+            [(str(c.version or "?"), c.file, c.via, "" if c.linkable else "not linkable") for c in value.cudnn_libraries],
+        ),
+        ("compilers", [(f"{c.kind} {c.version}", c.path, c.via, "" if c.works else "does not work") for c in value.compilers]),
+        ("programs", [(p.name, p.path, str(p.version or ""), p.via) for p in value.programs]),
+        ("libraries", [(lib.name, str(lib.version or "?"), lib.prefix, lib.via) for lib in value.libraries]),
+        (
+            "Pythons",
+            [
+                (str(p.version), p.executable, str(p.kind), _python(p.numpy is not None, p.boost_python, own=p.own))
+                for p in value.pythons
+            ],
+        ),
+    )
+    for title, rows in sections:
+        if rows:
+            yield ""
+            yield title
+            yield from table(rows, wrap_last=False)
+    if value.missing:
+        yield ""
+        yield "not found"
+        yield from table([(m.what, "; ".join(f"{t.where}: {t.outcome}" for t in m.tried)) for m in value.missing])
+    if value.findings:
+        yield ""
+        yield from findings(value.findings)
+
+
+def _lacks(parts: Sequence[str]) -> str:
+    return f"lacks {', '.join(parts)}" if parts else ""
+
+
+def _python(numpy: bool, boost: str, *, own: bool) -> str:  # noqa: FBT001
+    words = ["numpy" if numpy else "no numpy", boost or "no Boost.Python"]
+    return ", ".join([*words, "caffeup's own"] if own else words)
+
+
+def plan(value: Plan) -> Iterator[str]:
+    """Every decision with its reason; then fixes, packages and conflicts."""
+    yield from table([(d.key, d.value, d.because) for d in value.decisions])
+    if value.fixes:
+        yield ""
+        yield "  what the tree needs to compile here"
+        yield from table([(fix.id, fix.because) for fix in value.fixes], indent=4)
+    if value.packages:
+        yield ""
+        yield f"  to be installed: {', '.join(value.packages)}"
+    if value.notes:
+        yield ""
+        yield from findings(value.notes)
+    if value.conflicts:
+        yield ""
+        yield from findings(value.conflicts)
+
+
+def patches(entries: Iterable[PatchEntry]) -> Iterator[str]:
+    """The patch list with states."""
+    yield from table(
+        [
+            (
+                e.id,
+                e.kind,
+                str(e.state) + (f" by {e.by}" if e.by else ""),
+                ", ".join(e.files) + (f" — {e.because}" if e.because else ""),
+            )
+            for e in entries
+        ]
+    )
+
+
+def checks(many: Iterable[Check]) -> Iterator[str]:
+    """Verify's table."""
+    yield from table([("ok" if c.ok else "FAILED", c.name, c.result) for c in many])
+
+
+def tests(report: TestReport) -> Iterator[str]:
+    """One line, then one a failure."""
+    left_out = f", {report.skipped} left out (they need a GPU)" if report.skipped else ""
+    yield f"{report.passed} of {report.total} tests passed{left_out}"
+    yield from table(
+        [
+            (case.name, str(case.state), f"known of this tree: {case.known}" if case.known else case.text)
+            for case in report.failures
+        ],
+        indent=4,
+    )
+
+
+def report(value: Report) -> Iterator[str]:
+    """The end of ``up``: stages and their times, tests, checks, where the binaries are and how to use them."""
+    yield "stages"
+    yield from table([(s.name, s.state, duration(s.seconds) if s.state == "done" else "", s.summary) for s in value.stages])
+    if value.tests is not None:
+        yield ""
+        yield "tests"
+        yield from (f"  {line}" for line in tests(value.tests))
+    if value.checks:
+        yield ""
+        yield "verified"
+        yield from checks(value.checks)
+    yield ""
+    yield "ready"
+    yield from (f"  {path}" for path in value.binaries)
+    for name, setting in value.environment:
+        yield f"  {name}={setting}"
