@@ -1,0 +1,150 @@
+"""What a long stage tells whoever watches: an interface, and its renderers for a terminal, a log, and nobody."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Callable, Optional, Protocol
+
+from caffeup.model.base import Value
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichBar
+
+
+class Status(Value):
+    """How far a stage is."""
+
+    done: int = 0
+    total: Optional[int] = None
+    """None: not known."""
+    current: str = ""
+    """What is being made now."""
+    elapsed: float = 0.0
+    left: Optional[float] = None
+    """Expected seconds that remain; None: cannot be told yet."""
+    failed: int = 0
+    """Tests that failed so far."""
+
+
+class Progress(Protocol):
+    """Shows a stage. ``show`` comes about ten times a second, ``close`` once and always."""
+
+    def show(self, status: Status) -> None:
+        """The newest state."""
+        ...
+
+    def close(self) -> None:
+        """The stage ended, well or not."""
+        ...
+
+
+class Silent:
+    """Shows nothing."""
+
+    def show(self, status: Status) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+def short_time(seconds: float) -> str:
+    """``4 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    whole = max(round(seconds), 0)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def plain_line(title: str, status: Status) -> str:
+    """One line for a log: ``build: 40 of 139, 1 min 20 s, about 3 min 05 s left: CXX src/…``."""
+    count = f"{status.done} of {status.total}" if status.total is not None else str(status.done)
+    words = [f"{title}: {count}", short_time(status.elapsed)]
+    if status.left is not None:
+        words.append(f"about {short_time(status.left)} left")
+    if status.failed:
+        words.append(f"{status.failed} failed")
+    line = ", ".join(words)
+    return f"{line}: {status.current}" if status.current else line
+
+
+class Plain:
+    """A line now and then, without control characters: for logs and CI."""
+
+    def __init__(self, title: str, write: Callable[[str], object], *, seconds: float = 15.0, share: float = 0.1) -> None:
+        self._title = title
+        self._write = write
+        self._seconds = seconds
+        self._share = share
+        self._said_at = 0.0
+        self._said_done = -1
+        self._last: Optional[Status] = None
+
+    def show(self, status: Status) -> None:
+        """Say it if enough has happened, or enough time has passed."""
+        self._last = status
+        step = max(int((status.total or 0) * self._share), 1) if status.total else 0
+        moved = bool(step) and status.done >= self._said_done + step and status.elapsed >= self._said_at + 1.0
+        if self._said_done < 0 or moved or status.elapsed >= self._said_at + self._seconds:
+            self._say(status)
+
+    def close(self) -> None:
+        """Say where it ended, unless that was said."""
+        if self._last is not None and self._last.done != self._said_done:
+            self._say(self._last)
+
+    def _say(self, status: Status) -> None:
+        self._said_at, self._said_done = status.elapsed, status.done
+        self._write(plain_line(self._title, status) + "\n")
+
+
+class Bar:
+    """A bar on a terminal. The bar is rich's; it is loaded when the first state comes."""
+
+    def __init__(self, title: str, stream: IO[str]) -> None:
+        self._title = title
+        self._stream = stream
+        self._bar: Optional[RichBar] = None
+        self._shown = 0.0
+
+    def _open(self) -> RichBar:
+        from rich.console import Console  # noqa: PLC0415  # takes longer to load than most commands run
+        from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415
+
+        bar = Progress(
+            TextColumn("{task.fields[title]}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[text]}", markup=False),
+            console=Console(file=self._stream, highlight=False),
+            auto_refresh=False,
+            transient=True,
+        )
+        bar.add_task("", title=self._title, text="", total=None)
+        bar.start()
+        return bar
+
+    def show(self, status: Status) -> None:
+        """Draw the bar, at most five times a second."""
+        if self._bar is None:
+            self._bar = self._open()
+        elif time.monotonic() < self._shown + 0.2:
+            return
+        self._shown = time.monotonic()
+        text = plain_line("", status).removeprefix(": ")
+        self._bar.update(self._bar.task_ids[0], completed=status.done, total=status.total, text=text, refresh=True)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], at: Optional[TracebackType]) -> None:
+        self.close()
