@@ -67,8 +67,9 @@ install_python() {
         case $answer in y | Y | yes) ;; *) exit 8 ;; esac
     fi
     if [ "$yes" = yes ] && [ -n "$become" ]; then become='sudo -n '; fi
+    say 'installing …'
     # shellcheck disable=SC2086  # an empty or one-word prefix is meant
-    $become sh -c "$command" >&2 || fail 'That did not work; its own message stands above.' "$newer"
+    said=$($become sh -c "$command" 2>&1) || fail 'That did not work:' "$(printf '%s\n' "$said" | tail -n 8)" "$newer"
 }
 
 python=$(find_python) || {

@@ -29,7 +29,7 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),  # noqa: ARG001
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
     """From a bare Linux machine to a Caffe that is built for exactly its GPU, and works."""
 
@@ -44,7 +44,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except BaseException as error:  # noqa: BLE001  # the only place that catches
-            from caffeup.cli.failure import code_for  # noqa: PLC0415  # only when something failed
+            from caffeup.cli.failure import code_for  # only when something failed
 
             raise typer.Exit(code_for(error)) from None
 

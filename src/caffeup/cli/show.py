@@ -145,7 +145,7 @@ def _lacks(parts: Sequence[str]) -> str:
     return f"lacks {', '.join(parts)}" if parts else ""
 
 
-def _python(numpy: bool, boost: str, *, own: bool) -> str:  # noqa: FBT001
+def _python(numpy: bool, boost: str, *, own: bool) -> str:
     words = ["numpy" if numpy else "no numpy", boost or "no Boost.Python"]
     return ", ".join([*words, "caffeup's own"] if own else words)
 

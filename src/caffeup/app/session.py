@@ -1,0 +1,72 @@
+"""What every command starts from: host, facts, and the tree and request that are meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Optional
+
+from caffeup.app.state import FOLDER, load_state
+from caffeup.errors import UsageError
+from caffeup.facts.load import load_facts
+from caffeup.facts.tables import Facts
+from caffeup.host import Host, RealHost
+from caffeup.model.machine import Machine
+from caffeup.model.plan import Plan, Request
+from caffeup.model.tree import Tree
+
+
+class Session:
+    """Host and facts, made once; machine, tree and plan on demand."""
+
+    def __init__(self, host: Optional[Host] = None, facts: Optional[Facts] = None) -> None:
+        self.host: Host = host or RealHost()
+        self.facts = facts or load_facts()
+
+    def machine(self, prefixes: tuple[str, ...] = ()) -> Machine:
+        """Everything detected on this machine."""
+        from caffeup.detect.machine import detect  # noqa: PLC0415  # not every command needs every probe
+
+        return detect(self.host, self.facts, prefixes)
+
+    def tree(self, root: Path) -> Tree:
+        """What the tree in this folder is; raise ``SourceError`` where it is not a Caffe tree."""
+        from caffeup.source.inspect import inspect  # noqa: PLC0415
+
+        return inspect(root, self.facts)
+
+    def plan(self, machine: Machine, tree: Tree, request: Request) -> Plan:
+        """Every decision."""
+        from caffeup.plan.make import make_plan  # noqa: PLC0415
+
+        return make_plan(machine, tree, request, self.facts)
+
+
+def looks_like_a_tree(folder: Path) -> bool:
+    """Whether a folder is meant when no tree is named."""
+    return (folder / "src" / "caffe").is_dir() or (folder / FOLDER / "origin.json").is_file()
+
+
+def find_tree(named: str) -> Path:
+    """The tree that is meant: the one named, the current folder, or the only one right below it."""
+    if named:
+        folder = Path(named).expanduser()
+        if not folder.is_dir():
+            raise UsageError(f"There is no folder {named}.")
+        return folder.absolute()
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if looks_like_a_tree(folder):
+            return folder
+    below = [folder for folder in sorted(here.glob("*")) if folder.is_dir() and looks_like_a_tree(folder)]
+    if len(below) == 1:
+        return below[0]
+    if below:
+        raise UsageError(
+            "There are several trees here; name the one you mean.", details="\n".join(str(folder.name) for folder in below)
+        )
+    raise UsageError("There is no Caffe tree here.", advice="Name its folder, or get one:", commands=("caffeup up",))
+
+
+def remembered_request(root: Path) -> Request:
+    """What was asked for when this tree was last built; the defaults where it never was."""
+    return load_state(root).request or Request(source=str(root))

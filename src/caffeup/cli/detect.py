@@ -1,0 +1,33 @@
+"""``caffeup detect``: what is here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from caffeup.cli import options
+
+
+def detect(
+    prefix: options.Prefix = None,
+    record: Annotated[
+        str,
+        typer.Option(
+            "--record", metavar="DIR", help="Record what the probes saw into a folder, with names and home folders masked."
+        ),
+    ] = "",
+    json: options.Json = False,
+) -> None:
+    """What is here: GPUs, driver, toolkits, cuDNN, compilers, libraries, Pythons; each with how it was found."""
+    from caffeup.app.session import Session
+    from caffeup.cli import show
+    from caffeup.cli.request import make_request
+    from caffeup.host import RealHost, RecordingHost
+    from caffeup.model.base import to_json
+
+    session = Session(RecordingHost(RealHost(), record) if record else None)
+    machine = session.machine(make_request(prefix=prefix).prefixes)
+    typer.echo(to_json(machine) if json else "\n".join(show.machine(machine)))
+    if record:
+        typer.echo(f"recorded in {record}", err=True)

@@ -1,0 +1,34 @@
+"""``caffeup diagnose``: from a log to its cause."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from caffeup.cli import options
+
+
+def diagnose(
+    logs: Annotated[
+        Optional[list[str]], typer.Argument(metavar="[LOG]...", help="Log files; - or nothing: standard input.")
+    ] = None,
+    machine: Annotated[
+        str,
+        typer.Option(
+            "--machine", metavar="FILE", help="The machine it happened on (caffeup detect --json), where it is not this one."
+        ),
+    ] = "",
+    json: options.Json = False,
+) -> None:
+    """Explain a build, test, Python or run-time log: the cause, the evidence, and the command that mends it."""
+    from caffeup.app.diagnosing import diagnose_logs
+    from caffeup.app.session import Session
+    from caffeup.cli import show
+    from caffeup.model.base import to_json
+
+    findings = diagnose_logs(Session(), tuple(logs or ("-",)), machine)
+    if json:
+        typer.echo(to_json(findings))
+    else:
+        typer.echo("\n".join(show.findings(findings)) or "No error that caffeup can see stands in it.")

@@ -1,0 +1,18 @@
+"""``caffeup env``: a line to eval."""
+
+from __future__ import annotations
+
+import shlex
+
+import typer
+
+from caffeup.cli import options
+
+
+def env(tree: options.Tree = "") -> None:
+    """Print what a shell must know to use the tree: eval "$(caffeup env)"."""
+    from caffeup.app.session import find_tree
+    from caffeup.app.treework import environment
+
+    for name, folders in environment(find_tree(tree)):
+        typer.echo(f'export {name}={shlex.quote(":".join(folders))}"${{{name}:+:${name}}}"')

@@ -1,0 +1,75 @@
+"""``caffeup patch …``: what goes into a tree, shown, applied and taken out again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from caffeup.cli import options
+
+app = typer.Typer(name="patch", help="What goes into a tree: list, preview, apply, status, diff, revert.", no_args_is_help=True)
+
+Ids = Annotated[Optional[list[str]], typer.Option("--only", metavar="ID", help="Only this entry (repeatable).")]
+
+
+def list_(json: options.Json = False) -> None:
+    """All known fixes: what each is for."""
+    from caffeup.app.session import Session
+    from caffeup.cli import show
+    from caffeup.model.base import to_json
+
+    fixes = Session().facts.fixes
+    typer.echo(to_json(fixes) if json else "\n".join(show.table([(fix.id, fix.title) for fix in fixes])))
+
+
+def preview(tree: options.Tree = "", json: options.Json = False) -> None:
+    """What apply would do. Touches nothing."""
+    from caffeup.app.treework import preview_patches
+
+    _show(preview_patches, tree, json=json)
+
+
+def apply(tree: options.Tree = "", json: options.Json = False) -> None:
+    """Put in place what this machine and tree need. Twice changes nothing; all or nothing."""
+    from caffeup.app.treework import put_in_place
+
+    _show(put_in_place, tree, json=json)
+
+
+def status(tree: options.Tree = "", json: options.Json = False) -> None:
+    """What is applied, and what somebody changed since."""
+    from caffeup.app.treework import patch_status
+
+    _show(patch_status, tree, json=json)
+
+
+def diff(tree: options.Tree = "") -> None:
+    """Everything that was changed in the tree, as a unified diff."""
+    from caffeup.app.session import find_tree
+    from caffeup.app.treework import patch_diff
+
+    typer.echo(patch_diff(find_tree(tree)), nl=False)
+
+
+def revert(tree: options.Tree = "", only: Ids = None, json: options.Json = False) -> None:
+    """Take it out again; files that somebody changed since are kept and reported."""
+    from caffeup.app.session import find_tree
+    from caffeup.app.treework import revert_patches
+    from caffeup.cli import show
+    from caffeup.model.base import to_json
+
+    entries = revert_patches(find_tree(tree), tuple(only or ()))
+    typer.echo(to_json(entries) if json else "\n".join(show.patches(entries)))
+
+
+def _show(work: object, tree: str, *, json: bool) -> None:
+    from caffeup.app.planning import plan_for
+    from caffeup.app.session import Session
+    from caffeup.cli import show
+    from caffeup.cli.request import make_request
+    from caffeup.model.base import to_json
+
+    session = Session()
+    entries = work(session, plan_for(session, tree, make_request()))  # type: ignore[operator]
+    typer.echo(to_json(entries) if json else "\n".join(show.patches(entries)))

@@ -1,0 +1,58 @@
+"""``caffeup plan``: every decision with its reason."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from caffeup.cli import options
+
+
+def plan(
+    tree: options.Tree = "",
+    cpu: options.Cpu = False,
+    no_cudnn: options.NoCudnn = False,
+    no_opencv: options.NoOpencv = False,
+    arch: options.Arch = "",
+    cuda: options.Cuda = "",
+    python: options.Python = "",
+    blas: options.Blas = "",
+    prefix: options.Prefix = None,
+    jobs: options.Jobs = None,
+    force: options.Force = None,
+    explain: Annotated[str, typer.Option("--explain", metavar="KEY", help="Tell all about one decision.")] = "",
+    why_not: Annotated[
+        str, typer.Option("--why-not", metavar="CC", help="Tell why this compute capability is not built for.")
+    ] = "",
+    yes: options.Yes = False,
+    json: options.Json = False,
+) -> None:
+    """Every decision with its reason, and all conflicts. Touches nothing."""
+    from caffeup.app.planning import plan_for
+    from caffeup.app.session import Session
+    from caffeup.cli import show
+    from caffeup.cli.request import make_request
+    from caffeup.model.base import to_json
+
+    given = make_request(
+        cpu=cpu,
+        no_cudnn=no_cudnn,
+        no_opencv=no_opencv,
+        arch=arch,
+        cuda=cuda,
+        python=python,
+        blas=blas,
+        prefix=prefix,
+        jobs=jobs,
+        yes=yes,
+        force=force,
+    )
+    planned = plan_for(Session(), tree, given)
+    if explain:
+        typer.echo("\n".join(show.explained(planned.plan, explain)))
+    elif why_not:
+        typer.echo("\n".join(planned.why_not(why_not)))
+    else:
+        typer.echo(to_json(planned.plan) if json else "\n".join(show.plan(planned.plan)))
+    raise typer.Exit(3 if planned.plan.conflicts else 0)

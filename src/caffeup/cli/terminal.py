@@ -1,0 +1,69 @@
+"""What a person watching sees: words on stderr, so that stdout stays for results."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import IO
+
+from caffeup.build.progress import Bar, Plain, Progress
+from caffeup.cli import show
+from caffeup.model.finding import Finding
+from caffeup.model.outcome import StageOutcome
+from caffeup.model.plan import Plan
+
+
+class Terminal:
+    """The ``Ui`` of the program: a live line on a terminal, plain lines in a log."""
+
+    def __init__(self, *, yes: bool = False, stream: IO[str] | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._yes = yes
+        self._live = self._stream.isatty()
+
+    def begin(self, stage: str, about: str = "") -> None:
+        """Name the stage; on a terminal the line is overwritten when it ends."""
+        text = f"{stage:<13}{about or '…'}"
+        self._write(f"\r\x1b[K{text}" if self._live else "")
+
+    def end(self, outcome: StageOutcome) -> None:
+        """One line a stage: what came of it and how long it took."""
+        took = f"  ({show.duration(outcome.seconds)})" if outcome.seconds >= 0.05 and outcome.state == "done" else ""
+        word = "" if outcome.state == "done" else f"{outcome.state}: " if outcome.summary else outcome.state
+        self._write(("\r\x1b[K" if self._live else "") + f"{outcome.name:<13}{word}{outcome.summary}{took}\n")
+
+    def say(self, text: str) -> None:
+        """One line of news."""
+        self._write(("\r\x1b[K" if self._live else "") + f"{text}\n")
+
+    def show_findings(self, findings: tuple[Finding, ...]) -> None:
+        """Findings, worst first."""
+        self._lines(show.findings(findings))
+
+    def show_plan(self, plan: Plan) -> None:
+        """Decisions with reasons."""
+        self._lines(show.plan(plan))
+
+    def ask(self, question: str) -> bool:
+        """Consent."""
+        if self._yes:
+            self.say(f"{question} yes (--yes)")
+            return True
+        if not (self._live and sys.stdin is not None and sys.stdin.isatty()):
+            self.say(f"{question} no (not a terminal; --yes answers for you)")
+            return False
+        self._write(f"{question} [y/N] ")
+        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+    def progress(self, title: str) -> Progress:
+        """A bar on a terminal, lines elsewhere."""
+        return Bar(title, self._stream) if self._live else Plain(title, self._write)
+
+    def _lines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.say(line)
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._stream.write(text)
+            self._stream.flush()
