@@ -46,6 +46,10 @@ class Tree(Value, kw_only=True):
     cmake: bool = False
     config_keys: tuple[str, ...] = ()
     """Variables that this tree's Makefile reads without setting them: what Makefile.config may say."""
+    overridable: tuple[str, ...] = ()
+    """Variables that its Makefile sets after Makefile.config and then reads: only ``override`` reaches them."""
+    build_dir: str = ""
+    """BUILD_DIR that its Makefile sets by itself (``temp``), or empty: what Makefile.config says."""
     libraries: tuple[str, ...] = ()
     """Names that its Makefile gives to ``-l``, as far as they can be read."""
     isystem: bool = False
@@ -62,6 +66,14 @@ class Tree(Value, kw_only=True):
     """Conditions of fixes that hold in this tree, as ``file::text``; see ``model.fix.Marker``."""
     sources: int = 0
     """Number of files that the Makefile compiles for the library, C++ and CUDA."""
+    cuda_sources: int = 0
+    """How many of ``sources`` are CUDA's; a CPU-only build leaves them out."""
+    tool_sources: int = 0
+    """Tools and examples: one object and one program each."""
+    test_sources: int = 0
+    """Test objects, C++ and CUDA, gtest included and the test main not."""
+    cuda_test_sources: int = 0
+    """How many of ``test_sources`` are CUDA's."""
     config_state: ConfigState = ConfigState.NONE
     applied: tuple[str, ...] = ()
     """Ids of what caffeup's ledger says is applied."""
