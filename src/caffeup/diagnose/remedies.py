@@ -1,0 +1,93 @@
+"""What mends a fix, as commands that can be pasted."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import msgspec
+
+from caffeup.diagnose.context import Context
+from caffeup.facts.distros import DistroFile
+from caffeup.facts.libraries import LibraryFile, LibraryRow
+from caffeup.facts.tables import Facts
+from caffeup.model.finding import Remedy
+from caffeup.model.fix import Advice, AnyRemedy, Edit, Fix, Install, NewFile, Setting, Shim, ShimLibrary
+
+TREE = "TREE"
+"""Stands for the tree's folder in an advice's commands and words."""
+
+_PIECE = re.compile(rf"\b{TREE}\b")
+
+
+def remedies(fix: Fix, facts: Facts, context: Context) -> tuple[Remedy, ...]:
+    """The remedies of one fix here, what caffeup does by itself first."""
+    made = [_remedy(one, facts, context) for one in fix.remedy]
+    done: dict[Remedy, None] = {}
+    for remedy in sorted(made, key=lambda one: not one.by_caffeup):
+        done[remedy] = None
+    return _joined(tuple(done))
+
+
+def _joined(found: tuple[Remedy, ...]) -> tuple[Remedy, ...]:
+    """Remedies that are one and the same command are one remedy."""
+    joined: list[Remedy] = []
+    for remedy in found:
+        if joined and remedy.by_caffeup and joined[-1].by_caffeup and joined[-1].commands == remedy.commands:
+            joined[-1] = msgspec.structs.replace(joined[-1], text=f"{joined[-1].text}; {remedy.text}")
+        else:
+            joined.append(remedy)
+    return tuple(joined)
+
+
+def _remedy(one: AnyRemedy, facts: Facts, context: Context) -> Remedy:
+    if isinstance(one, Advice):
+        return Remedy(text=_here(one.text, context), commands=tuple(_here(command, context) for command in one.commands))
+    if isinstance(one, Install):
+        return _install(one.library, facts, context)
+    return Remedy(text=_words(one), commands=(f"caffeup up {_tree(context)}",), by_caffeup=True)
+
+
+def _words(one: AnyRemedy) -> str:
+    if isinstance(one, Shim):
+        return f"caffeup puts its {', '.join(one.headers)} before the library's own, which gives back what was removed"
+    if isinstance(one, ShimLibrary):
+        stand_in = f"for {one.links}" if one.links else "an empty one"
+        return f"caffeup puts a stand-in for the library {one.name} into .caffeup/lib, {stand_in}"
+    if isinstance(one, Edit):
+        return f"caffeup makes the smallest edit that helps ({one.edit})"
+    if isinstance(one, NewFile):
+        return f"caffeup adds {one.target}"
+    if isinstance(one, Setting):
+        return f"caffeup writes into Makefile.config: {one.key} {'+=' if one.append else ':='} {one.value}"
+    raise TypeError(type(one).__name__)
+
+
+def _here(text: str, context: Context) -> str:
+    return _PIECE.sub(lambda _: _tree(context), text)
+
+
+def _tree(context: Context) -> str:
+    return shlex.quote(context.tree) if context.tree else "."
+
+
+def _install(library: str, facts: Facts, context: Context) -> Remedy:
+    rows: LibraryFile = facts.reader.table("libraries", LibraryFile)
+    distros: DistroFile = facts.reader.table("distros", DistroFile)
+    row = next((one for one in rows.library if one.id == library), None)
+    title = row.title if row else library
+    family = distros.distro_of(context.distro, context.distro_like) if context.distro else None
+    if row is not None and family is not None:
+        names = row.packages_on(family.id, context.distro, context.distro_version, context.versions.get("python"))
+        if names:
+            words = [word for word in distros.manager_named(family.manager).install if word not in {"-y", "--yes", "--noconfirm"}]
+            return Remedy(text=f"install {title}", commands=(shlex.join(("sudo", *words, *names)),))
+    return Remedy(text=f"install {title}{_everywhere(row)}")
+
+
+def _everywhere(row: LibraryRow | None) -> str:
+    """The package's name by family, for a log whose distribution is not known."""
+    if row is None:
+        return ""
+    named = {entry.family: " ".join(entry.names) for entry in reversed(row.packages) if not entry.distro and not entry.python}
+    return f" ({', '.join(f'{family}: {names}' for family, names in sorted(named.items()))})" if named else ""
