@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Callable, Optional, Protocol
 
 from caffeup.model.base import Value
@@ -114,13 +113,15 @@ class Bar:
     def _open(self) -> RichBar:
         from rich.console import Console  # noqa: PLC0415  # takes longer to load than most commands run
         from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415
+        from rich.table import Column  # noqa: PLC0415
 
         bar = Progress(
             TextColumn("{task.fields[title]}"),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[text]}", markup=False),
+            TextColumn("{task.fields[text]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
             console=Console(file=self._stream, highlight=False),
             auto_refresh=False,
+            expand=True,
             transient=True,
         )
         bar.add_task("", title=self._title, text="", total=None)
@@ -142,9 +143,3 @@ class Bar:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-
-    def __enter__(self) -> Bar:
-        return self
-
-    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], at: Optional[TracebackType]) -> None:
-        self.close()

@@ -1,0 +1,44 @@
+"""One full log a stage, in the tree; a few older ones are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from caffeup.errors import DiskError
+
+KEPT = 3
+
+
+def log_path(root: Path, stage: str) -> Path:
+    """Where the newest log of a stage lies."""
+    return root / ".caffeup" / "logs" / f"{stage}.log"
+
+
+def _rotate(path: Path) -> None:
+    for number in range(KEPT - 1, 0, -1):
+        older = path.with_name(f"{path.name}.{number}")
+        newer = path.with_name(f"{path.name}.{number - 1}") if number > 1 else path
+        if newer.exists():
+            newer.replace(older)
+
+
+@contextmanager
+def open_log(root: Path, stage: str) -> Iterator[IO[bytes]]:
+    """Begin a stage's log; the one before becomes ``<stage>.log.1``. Raises ``DiskError`` in a tree that cannot be written."""
+    path = log_path(root, stage)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _rotate(path)
+        log = path.open("wb", buffering=0)
+    except OSError as error:
+        raise DiskError(
+            f"{root} cannot be written: {error.strerror}.",
+            details=str(error),
+            advice="Make the folder writable for you, make room on its disk, or copy the tree to where you can write.",
+            commands=(f"ls -ld {root}", f"df -h {root}"),
+        ) from error
+    with log:
+        yield log

@@ -1,0 +1,100 @@
+"""The stages that run make: the library with its tools, pycaffe, and the folder to distribute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from caffeup.build.compiler import check_compiler, through_ccache
+from caffeup.build.debris import remove_debris
+from caffeup.build.logs import log_path
+from caffeup.build.makefile import Variables
+from caffeup.build.progress import Progress
+from caffeup.build.run import Build, Made, failure, open_log, planned_steps, run_make
+from caffeup.build.stale import fingerprint, remove_stale
+from caffeup.build.steps import Step
+from caffeup.model.outcome import StageOutcome
+
+
+def make_all(build: Build, progress: Progress) -> StageOutcome:
+    """Build library, tools and examples. Raises ``BuildFailed`` or ``DiskError``."""
+    return _stage(build, progress, "build", ("all",))
+
+
+def make_pycaffe(build: Build, progress: Progress) -> StageOutcome:
+    """Build the Python module."""
+    return _stage(build, progress, "pycaffe", ("pycaffe",))
+
+
+def make_distribute(build: Build, progress: Progress) -> StageOutcome:
+    """Fill the folder to distribute (Caffe's ``distribute``)."""
+    return _stage(build, progress, "distribute", ("distribute",))
+
+
+def prepare(build: Build, log: IO[bytes]) -> Variables:
+    """Make the tree fit for make: without half-written files and without objects of other settings."""
+    removed = remove_debris(build.path)
+    if removed:
+        _note(log, f"removed what an earlier build left half-written: {', '.join(removed)}")
+    variables = build.ask()
+    stale = remove_stale(build.path, fingerprint(build.path, build.plan, variables), variables)
+    if stale.files:
+        _note(log, f"removed {stale.files} files that were made with other settings ({', '.join(stale.kinds)})")
+    return variables
+
+
+def compiler_for(build: Build) -> dict[str, str]:
+    """Make's variables that send compiles through ccache; empty where it is absent or does not work."""
+    env = build.maker.env
+    compiler = build.plan.compiler
+    if not compiler:
+        return {}
+    check_compiler(build.path, compiler, env)
+    wrapped = through_ccache(build.path, compiler, build.ccache, env)
+    return {"CXX": wrapped} if wrapped else {}
+
+
+def make_goals(
+    build: Build, log: IO[bytes], progress: Progress, goals: tuple[str, ...], set_to: Mapping[str, str], *options: str
+) -> Made:
+    """Run make for the goals, counted beforehand; once more with half the jobs where memory did not suffice."""
+    planned = planned_steps(build, goals, set_to)
+    if not planned:
+        return run_make(build, log, progress, *goals, options=options, set_to=set_to)
+    if any(step.kind == "PROTOC" for step in planned):
+        # Some forks' objects do not depend on the headers that protoc makes: with several jobs they would race it.
+        run_make(build, log, progress, "proto", planned=_only(planned, "PROTOC"), jobs=1, set_to=set_to)
+    made = run_make(build, log, progress, *goals, planned=planned, options=options, set_to=set_to)
+    if made.status != 0 and made.out_of_memory and build.plan.jobs > 1:
+        _note(log, "memory did not suffice; again with half the jobs")
+        rest = planned_steps(build, goals, set_to)
+        made = run_make(build, log, progress, *goals, planned=rest, jobs=build.plan.jobs // 2, options=options, set_to=set_to)
+    return made
+
+
+def _only(planned: tuple[Step, ...], kind: str) -> tuple[Step, ...]:
+    return tuple(step for step in planned if step.kind == kind)
+
+
+def _stage(build: Build, progress: Progress, name: str, goals: tuple[str, ...]) -> StageOutcome:
+    goal = " ".join(goals)
+    try:
+        with open_log(build.path, name) as log:
+            prepare(build, log)
+            made = make_goals(build, log, progress, goals, compiler_for(build))
+    finally:
+        progress.close()
+    if made.status != 0:
+        raise failure(build, name, made, goal)
+    return StageOutcome(
+        name=name,
+        state="done" if made.steps else "unchanged",
+        seconds=made.seconds,
+        summary=f"{made.steps} steps" if made.steps else "nothing to do",
+        log=str(log_path(Path(build.root), name)),
+    )
+
+
+def _note(log: IO[bytes], text: str) -> None:
+    log.write(f"caffeup: {text}\n".encode("utf-8", "surrogateescape"))

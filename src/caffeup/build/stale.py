@@ -1,0 +1,142 @@
+"""Removes objects that were made with other settings: Caffe's Makefile does not depend on its Makefile.config."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Optional
+
+import msgspec
+
+from caffeup.build.makefile import Variables
+from caffeup.disk import write_atomically
+from caffeup.model.base import Value, from_json, to_json
+from caffeup.model.plan import Plan
+
+# Decisions that say which headers and libraries an object was made with. What only the command line shows is not repeated here.
+_FOR_CXX = ("compiler", "toolkit", "cudnn", "opencv", "protobuf", "boost", "hdf5", "blas", "glog", "standard")
+_FOR_CUDA = ("compiler", "toolkit", "cudnn", "protobuf", "boost", "glog", "standard")
+
+
+class Fingerprint(Value):
+    """What the products of a build depend on besides their sources."""
+
+    cxx: str
+    cuda: str
+    link: str
+    python: str
+    protoc: str
+
+
+class Stale(Value):
+    """What was removed because of other settings."""
+
+    kinds: tuple[str, ...] = ()
+    files: int = 0
+
+
+def fingerprint(root: Path, plan: Plan, variables: Variables) -> Fingerprint:
+    """Taken from what make really would say to the compilers, the shims, and which libraries were chosen."""
+    shims = _content(root / ".caffeup" / "include")
+    shim_libraries = _content(root / ".caffeup" / "lib")
+    links = "\n".join(f"{link.name} {link.target}" for link in plan.links)
+    cxx = (variables.text("CXX"), _identity(plan.compiler), variables.text("CXXFLAGS"), shims, links, _decided(plan, _FOR_CXX))
+    nvcc = _identity(str(root / variables.text("CUDA_DIR") / "bin" / "nvcc")) if variables.text("CUDA_DIR") else ""
+    cuda = (variables.text("NVCCFLAGS"), variables.text("CUDA_ARCH"), nvcc, shims, links, _decided(plan, _FOR_CUDA))
+    link = (*cxx[:2], variables.text("LINKFLAGS"), variables.text("LDFLAGS"), shim_libraries, links)
+    python = (*link, variables.text("PYTHON_LDFLAGS"), plan.python, _identity(plan.python))
+    return Fingerprint(
+        cxx=_digest(*cxx),
+        cuda=_digest(*cuda),
+        link=_digest(*link),
+        python=_digest(*python),
+        protoc=_digest(plan.protoc, _identity(plan.protoc), _decided(plan, ("protobuf",))),
+    )
+
+
+def _decided(plan: Plan, keys: tuple[str, ...]) -> str:
+    return "\n".join(f"{one.key}={one.value}" for one in plan.decisions if one.key in keys)
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _identity(program: str) -> str:
+    """Which file stands behind a program's name, and which edition of it."""
+    if not program:
+        return ""
+    real = os.path.realpath(program)
+    try:
+        status = os.stat(real)  # noqa: PTH116  # realpath gave a string
+    except OSError:
+        return real
+    return f"{real} {status.st_size} {status.st_mtime_ns}"
+
+
+def _content(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            digest.update(path.relative_to(folder).as_posix().encode("utf-8", "surrogateescape") + b"\0")
+            digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def remove_stale(root: Path, new: Fingerprint, variables: Variables) -> Stale:
+    """Remove the products that do not fit the new settings, then remember the new ones.
+
+    Killed in between, the next run removes again. Products of a build that left no fingerprint do not fit.
+    """
+    where = root / ".caffeup" / "fingerprint.json"
+    old = _read(where)
+    if old == new:
+        return Stale()
+    kinds = tuple(kind for kind in new.__struct_fields__ if old is None or getattr(old, kind) != getattr(new, kind))
+    count = 0
+    for path in _stale_files(root, kinds, variables):
+        path.unlink()
+        count += 1
+    write_atomically(where, to_json(new))
+    return Stale(kinds=kinds if count else (), files=count)
+
+
+def _read(where: Path) -> Optional[Fingerprint]:
+    try:
+        return from_json(where.read_bytes(), Fingerprint)
+    except (OSError, msgspec.MsgspecError, ValueError):
+        return None
+
+
+def _stale_files(root: Path, kinds: tuple[str, ...], variables: Variables) -> Iterator[Path]:
+    build = root / variables.build_dir
+    for path in _files(build):
+        if _kind(path.relative_to(build).as_posix()) in kinds:
+            yield path
+    for path in root.glob("python/*/_*.so"):
+        if "python" in kinds:
+            yield path
+    for path in root.glob("python/*/proto/*_pb2.py"):
+        if "protoc" in kinds:
+            yield path
+
+
+def _files(build: Path) -> Iterator[Path]:
+    for where, _, names in os.walk(build):
+        for name in names:
+            path = Path(where, name)
+            if not path.is_symlink():
+                yield path
+
+
+def _kind(inside: str) -> str:
+    """Which settings a product depends on; empty for what is no product."""
+    if inside.endswith((".pb.h", ".pb.cc")):
+        return "protoc"
+    if inside.endswith((".bin", ".testbin", ".a")) or ".so" in inside.rpartition("/")[2]:
+        return "link"
+    if inside.endswith((".o", ".d")):
+        return "cuda" if inside.startswith("cuda/") else "cxx"
+    return ""
