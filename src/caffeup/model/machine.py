@@ -70,6 +70,8 @@ class System(Value, kw_only=True):
     """Cores this process may use (affinity and cgroup limits respected)."""
     memory_bytes: int = 0
     memory_available_bytes: int = 0
+    disk_available_bytes: int = 0
+    """Free where the current folder is."""
     root: bool = False
     sudo: bool = False
     """Whether ``sudo -n`` works."""
@@ -236,6 +238,8 @@ class Python(Found, kw_only=True):
     protobuf: Optional[Version] = None
     """The Python runtime of protobuf."""
     skimage: Optional[Version] = None
+    paths: tuple[str, ...] = ()
+    """Folders that must be added to its path for what was found of numpy, protobuf and skimage (unpacked packages)."""
     own: bool = False
     """Whether caffeup itself runs on it or in its environment; such a one is never chosen."""
 
