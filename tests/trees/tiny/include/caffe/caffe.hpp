@@ -3,5 +3,6 @@
 
 #include "caffe/common.hpp"
 #include "caffe/layers/twice_layer.hpp"
+#include "caffe/net.hpp"
 
 #endif  // CAFFE_CAFFE_HPP_
