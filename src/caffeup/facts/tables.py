@@ -13,6 +13,9 @@ from typing import Optional, Protocol, TypeVar
 import msgspec
 from packaging.version import Version
 
+from caffeup.facts.distros import DistroFile
+from caffeup.facts.forks import Feature, Fork, ForkFile
+from caffeup.facts.libraries import LibraryFile, LibraryRow
 from caffeup.facts.ranges import Range
 from caffeup.model.base import ComputeCapability, Value
 from caffeup.model.fix import Fix
@@ -173,6 +176,32 @@ class Facts:
     def fix(self, name: str) -> Optional[Fix]:
         """The fix with this id."""
         return next((one for one in self.fixes if one.id == name), None)
+
+    # --- tables with questions of their own: their rows are values with methods -------------------------------
+
+    @cached_property
+    def libraries(self) -> tuple[LibraryRow, ...]:
+        """Libraries, programs and Python parts that a build needs, by the table's order."""
+        return self.reader.table("libraries", LibraryFile).library
+
+    @cached_property
+    def distros(self) -> DistroFile:
+        """Distributions and their package managers."""
+        return self.reader.table("distros", DistroFile)
+
+    @cached_property
+    def _forks(self) -> ForkFile:
+        return self.reader.table("forks", ForkFile)
+
+    @property
+    def forks(self) -> tuple[Fork, ...]:
+        """Families of trees, in the order in which fingerprints are tried."""
+        return self._forks.fork
+
+    @property
+    def tree_features(self) -> tuple[Feature, ...]:
+        """What a tree may have, and what shows it."""
+        return self._forks.feature
 
     # --- GPUs ---------------------------------------------------------------------------------------------
 
