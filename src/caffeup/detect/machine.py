@@ -1,0 +1,49 @@
+"""All probes, side by side."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from caffeup.detect.compilers import probe_compilers
+from caffeup.detect.cudnn import probe_cudnn
+from caffeup.detect.gpus import probe_graphics
+from caffeup.detect.libraries import probe_libraries
+from caffeup.detect.programs import probe_programs
+from caffeup.detect.pythons import probe_pythons
+from caffeup.detect.system import probe_system
+from caffeup.detect.toolkits import probe_toolkits
+from caffeup.facts.tables import Facts
+from caffeup.host import Host
+from caffeup.model.machine import Machine
+
+
+def detect(host: Host, facts: Facts, prefixes: tuple[str, ...] = (), python: str = "") -> Machine:
+    """Everything about the machine; the same machine always gives the same value. ``python`` is one that the user named."""
+    system = probe_system(host)
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        compilers_later = pool.submit(probe_compilers, host)
+        graphics_later = pool.submit(probe_graphics, host, facts, system)
+        programs_later = pool.submit(probe_programs, host)
+        toolkits_later = pool.submit(probe_toolkits, host, facts, system, prefixes)
+        libraries = probe_libraries(host, system, facts.libraries, prefixes)
+        pythons = probe_pythons(host, system, libraries.libraries, prefixes, python)
+        toolkits = toolkits_later.result()
+        cudnn = probe_cudnn(host, system, toolkits.toolkits, prefixes)
+        graphics, graphics_findings = graphics_later.result()
+        compilers = compilers_later.result()
+        programs, missing_programs = programs_later.result()
+    missing = (*toolkits.missing, *cudnn.missing, *compilers.missing, *missing_programs, *libraries.missing, *pythons.missing)
+    return Machine(
+        system=system,
+        graphics=graphics,
+        toolkits=toolkits.toolkits,
+        cudnn_headers=cudnn.headers,
+        cudnn_libraries=cudnn.libraries,
+        compilers=compilers.compilers,
+        programs=programs,
+        libraries=libraries.libraries,
+        pythons=pythons.pythons,
+        missing=missing,
+        findings=(*graphics_findings, *toolkits.findings, *cudnn.findings, *compilers.findings, *libraries.findings),
+        prefixes=prefixes,
+    )
