@@ -14,6 +14,13 @@ SHORTEST = 4
 """A symptom must need a literal at least this long, or it would be tried on every line."""
 
 
+Words = tuple[tuple[str, str], ...]
+"""Named groups of a symptom and what they matched: a fix's texts may hold ``{name}``."""
+
+_PLAIN = re.compile(r"[\w.+][\w.+-]{0,63}", re.ASCII)
+"""What may pass from a log into a command that somebody pastes."""
+
+
 class BadSymptom(ValueError):
     """A row of the catalogue whose symptom cannot be used."""
 
@@ -35,15 +42,18 @@ class Catalogue:
                     keywords += needs[0]
         self.keywords = tuple(keywords)
 
-    def match(self, said: str) -> tuple[str, ...]:
-        """Ids of the fixes with a symptom in this line, in the catalogue's order."""
-        found: dict[str, None] = {}
+    def match(self, said: str) -> dict[str, Words]:
+        """Ids of the fixes with a symptom in this line, each with the words that the symptom picked out of it."""
+        found: dict[str, Words] = {}
         for literal, entries in self._index.items():
             if literal in said:
                 for pattern, fix in entries:
-                    if fix not in found and pattern.search(said):
-                        found[fix] = None
-        return tuple(found)
+                    match = None if fix in found else pattern.search(said)
+                    if match:
+                        found[fix] = tuple(
+                            (name, word) for name, word in match.groupdict().items() if word and _PLAIN.fullmatch(word)
+                        )
+        return dict(sorted(found.items()))
 
     def supported(self, fix: str, lines: Iterable[str]) -> bool:
         """Whether one of the lines near the symptom speaks for this fix."""

@@ -178,8 +178,8 @@ _NAMES = {
 
 
 def _put_words(when: Condition, context: Context, put: Callable[[str, Optional[bool]], None]) -> None:
-    if when.mode:
-        put(f"{context.mode or when.mode} build", context.mode == when.mode if context.mode else None)
+    if when.mode and context.mode and context.mode != when.mode:  # its own symptom tells a GPU build, so no merit in that
+        put(f"a {context.mode} build", False)  # noqa: FBT003
     if when.fork:
         put(f"fork {context.fork}" if context.fork else "which fork it is", context.fork in when.fork if context.fork else None)
     if when.distro:

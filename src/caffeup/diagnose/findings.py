@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import msgspec
 
+from caffeup.diagnose.catalogue import Words
 from caffeup.diagnose.context import Context, Weight, weigh, without_failed
 from caffeup.diagnose.events import Event, Kind
 from caffeup.diagnose.notes import Notes, Seen, Stray
 from caffeup.diagnose.remedies import remedies
 from caffeup.facts.tables import Facts
 from caffeup.model.finding import Confidence, Evidence, Finding, Remedy, Severity
-from caffeup.model.fix import Fix
+from caffeup.model.fix import Advice, Fix
 
 MOST_STRAYS = 3
 """Unknown errors that are shown; the first is the one to ask about."""
@@ -29,7 +30,7 @@ class _Cause:
     """One fix that one line of the log points to."""
 
     def __init__(self, fix: Fix, weight: Weight, seen: Seen) -> None:
-        self.fix = fix
+        self.fix = _filled(fix, seen.words.get(fix.id, ()))
         self.weight = weight
         self.seen = seen
         self.supported = fix.id in seen.support
@@ -58,6 +59,21 @@ def findings(notes: Notes, context: Context, facts: Facts, log: str) -> tuple[Fi
 def _causes(seen: Seen, by_id: dict[str, Fix], context: Context) -> list[_Cause]:
     weights = without_failed((name, weigh(by_id[name], context)) for name in seen.fixes)
     return sorted((_Cause(by_id[name], weight, seen) for name, weight in weights), key=_Cause.rank)
+
+
+def _filled(fix: Fix, words: Words) -> Fix:
+    """The fix with ``{name}`` in its texts replaced by what the symptom found."""
+
+    def fill(text: str) -> str:
+        for name, word in words:
+            text = text.replace(f"{{{name}}}", word)
+        return text
+
+    remedy = tuple(
+        Advice(text=fill(one.text), commands=tuple(fill(command) for command in one.commands)) if isinstance(one, Advice) else one
+        for one in fix.remedy
+    )
+    return msgspec.structs.replace(fix, title=fill(fix.title), cause=fill(fix.cause), remedy=remedy) if words else fix
 
 
 def _known(cause: _Cause, causes: list[_Cause], facts: Facts, context: Context, log: str) -> Finding:

@@ -6,7 +6,7 @@ from typing import Optional
 
 import msgspec
 
-from caffeup.diagnose.catalogue import Catalogue
+from caffeup.diagnose.catalogue import Catalogue, Words
 from caffeup.diagnose.events import Event, Kind
 from caffeup.diagnose.scan import Candidate
 from caffeup.diagnose.wording import canonical, clean
@@ -24,6 +24,8 @@ class Seen(Value, kw_only=True):
     fixes: tuple[str, ...]
     """All whose symptom it is."""
     event: Event
+    words: dict[str, Words] = msgspec.field(default_factory=dict)
+    """For each of them, what its symptom picked out of the line."""
     support: tuple[str, ...] = ()
     """Those of ``fixes`` for which lines nearby speak."""
     times: int = 1
@@ -53,8 +55,9 @@ class Notes:
         """A line that is noise."""
         self.noise.setdefault(fix, (number, text))
 
-    def known(self, fixes: tuple[str, ...], event: Event, candidate: Candidate) -> None:
+    def known(self, hits: dict[str, Words], event: Event, candidate: Candidate) -> None:
         """A line with a symptom of these fixes."""
+        fixes = tuple(hits)
         if event.stem and len(self.stems) < 1000:
             self.stems.add(event.stem)
         old = self.seen.get(fixes)
@@ -62,7 +65,7 @@ class Notes:
             support = old.support if old.support or old.times > MOST_KNOWN else self._support(fixes, candidate)
             self.seen[fixes] = msgspec.structs.replace(old, times=old.times + 1, support=support)
         elif len(self.seen) < MOST_KNOWN:
-            self.seen[fixes] = Seen(fixes=fixes, event=event, support=self._support(fixes, candidate))
+            self.seen[fixes] = Seen(fixes=fixes, event=event, words=hits, support=self._support(fixes, candidate))
 
     def unknown(self, event: Event, candidate: Candidate) -> None:
         """An error that no fix knows."""

@@ -42,10 +42,16 @@ def _joined(found: tuple[Remedy, ...]) -> tuple[Remedy, ...]:
 
 def _remedy(one: AnyRemedy, facts: Facts, context: Context) -> Remedy:
     if isinstance(one, Advice):
-        return Remedy(text=_here(one.text, context), commands=tuple(_here(command, context) for command in one.commands))
+        commands = tuple(_here(command, context) for command in one.commands)
+        return Remedy(text=_here(one.text, context), commands=commands, by_caffeup=any(map(_ours, commands[:1])))
     if isinstance(one, Install):
         return _install(one.library, facts, context)
     return Remedy(text=_words(one), commands=(f"caffeup up {_tree(context)}",), by_caffeup=True)
+
+
+def _ours(command: str) -> bool:
+    """Whether this command makes caffeup mend it (and not only look)."""
+    return command.startswith("caffeup up ")
 
 
 def _words(one: AnyRemedy) -> str:
@@ -80,9 +86,18 @@ def _install(library: str, facts: Facts, context: Context) -> Remedy:
     if row is not None and family is not None:
         names = row.packages_on(family.id, context.distro, context.distro_version, context.versions.get("python"))
         if names:
-            words = [word for word in distros.manager_named(family.manager).install if word not in {"-y", "--yes", "--noconfirm"}]
-            return Remedy(text=f"install {title}", commands=(shlex.join(("sudo", *words, *names)),))
+            command = _for_people(distros.manager_named(family.manager).install)
+            return Remedy(text=f"install {title}", commands=(shlex.join(("sudo", *command, *names)),))
     return Remedy(text=f"install {title}{_everywhere(row)}")
+
+
+def _for_people(words: tuple[str, ...]) -> list[str]:
+    """The command as a person types it, who answers questions and needs no settings for that."""
+    kept: list[str] = []
+    for before, word in zip(("", *words), words):
+        if before != "-o" and word not in {"-o", "-q", "-y", "--yes", "--assumeyes", "--noconfirm", "--non-interactive"}:
+            kept.append(word)
+    return kept
 
 
 def _everywhere(row: LibraryRow | None) -> str:

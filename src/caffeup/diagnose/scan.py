@@ -29,7 +29,7 @@ KEYWORDS = (
     *("No space", "No module", "Killed", "died due", "Segmentation", "terminate called", "*** ", "xception", "cannot open"),
     *("xhausted", "not allocate", "multiple definition", "hidden symbol", "Unsupported", "Could NOT", "Could not", "Illegal"),
     *("Permission denied", "quota", "\nF0", "\nF1", "\nF2"),
-    *("错误", "未定义", "找不到", "未找到", "没有", "设备", "杀死", "段错误", "无法"),
+    *("错误", "未定义", "找不到", "未找到", "没有", "设备", "杀死", "段错误", "无法", "隐藏"),
 )
 """Any line that is an event holds one of these, in the words it has in the log."""
 
