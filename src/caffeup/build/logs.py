@@ -26,13 +26,17 @@ def _rotate(path: Path) -> None:
 
 
 @contextmanager
-def open_log(root: Path, stage: str) -> Iterator[IO[bytes]]:
-    """Begin a stage's log; the one before becomes ``<stage>.log.1``. Raises ``DiskError`` in a tree that cannot be written."""
+def open_log(root: Path, stage: str, *, append: bool = False) -> Iterator[IO[bytes]]:
+    """Begin a stage's log, or go on with it; the one before becomes ``<stage>.log.1``.
+
+    Raises ``DiskError`` in a tree that cannot be written.
+    """
     path = log_path(root, stage)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _rotate(path)
-        log = path.open("wb", buffering=0)
+        if not append:
+            _rotate(path)
+        log = path.open("ab" if append else "wb", buffering=0)
     except OSError as error:
         raise DiskError(
             f"{root} cannot be written: {error.strerror}.",
