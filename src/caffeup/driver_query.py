@@ -11,6 +11,7 @@ import json
 import sys
 from typing import Any, Callable, Optional
 
+NVML = "libnvidia-ml.so.1"
 WSL = "/usr/lib/wsl/lib/"
 ATTRIBUTE_MAJOR = 75
 ATTRIBUTE_MINOR = 76
@@ -40,21 +41,22 @@ def _quiet(call: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def nvml() -> Optional[dict[str, Any]]:
-    """Through pynvml; None where it or its library is not there."""
+    """Through pynvml; None where its library is not there, which is told before pynvml is loaded: that takes longest."""
+    library, error = _load(NVML)
+    if library is None:
+        return {"error": error} if error else None
     try:
         import pynvml  # noqa: PLC0415 - may be absent, and only one of the two libraries needs it
     except ImportError:
         return {"error": "Python module pynvml is not installed"}
     try:
         pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        if getattr(error, "value", None) == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND:
-            return None
-        return {"library": "libnvidia-ml.so.1", "error": _text(error)}
+    except pynvml.NVMLError as failure:
+        return {"library": NVML, "error": _text(failure)}
     count = _quiet(pynvml.nvmlDeviceGetCount) or 0
     devices = [_quiet(_nvml_device, pynvml, index) for index in range(count)]
     answer: dict[str, Any] = {
-        "library": "libnvidia-ml.so.1",
+        "library": NVML,
         "release": _text(_quiet(pynvml.nvmlSystemGetDriverVersion) or ""),
         "cuda": _quiet(pynvml.nvmlSystemGetCudaDriverVersion_v2) or _quiet(pynvml.nvmlSystemGetCudaDriverVersion) or 0,
         "devices": [device for device in devices if device is not None],

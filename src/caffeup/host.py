@@ -152,6 +152,7 @@ class RealHost:
 
     def __init__(self, env: Optional[Mapping[str, str]] = None) -> None:
         self._env = MappingProxyType(dict(os.environ if env is None else env))
+        self._own = _own()
 
     @property
     def env(self) -> Mapping[str, str]:
@@ -160,19 +161,8 @@ class RealHost:
 
     @property
     def own(self) -> Own:
-        """The running process."""
-        uname = os.uname()
-        return Own(
-            uid=os.geteuid(),
-            cores=len(os.sched_getaffinity(0)),
-            arch=uname.machine,
-            kernel=uname.release,
-            glibc=_glibc(),
-            executable=sys.executable or "",
-            prefix=sys.prefix,
-            base_prefix=sys.base_prefix,
-            disk_available_bytes=_free_bytes(),
-        )
+        """The running process, as it was when the host was made."""
+        return self._own
 
     def read_text(self, path: str) -> Optional[str]:
         """The file as text; None where it is absent or unreadable."""
@@ -231,13 +221,29 @@ class RealHost:
 
     def _ask_driver(self, library: str) -> Optional[DriverAnswer]:
         script = str(Path(__file__).with_name("driver_query.py"))
-        output = self.run((sys.executable, "-I", script, library), timeout=10.0)
+        options = ("-I",) if library == "nvml" else ("-I", "-S")  # only pynvml is not in the standard library
+        output = self.run((sys.executable, *options, script, library), timeout=10.0)
         if output is None or output.status == RAN_OUT_OF_TIME:
             return DriverAnswer(error="no answer within 10 s" if output else "Python could not be started")
         try:
             return from_json(output.stdout, Optional[DriverAnswer])  # type: ignore[arg-type]
         except msgspec.DecodeError:
             return DriverAnswer(error=f"exit {output.status}: {_last_line(output.stderr)}")
+
+
+def _own() -> Own:
+    uname = os.uname()
+    return Own(
+        uid=os.geteuid(),
+        cores=len(os.sched_getaffinity(0)),
+        arch=uname.machine,
+        kernel=uname.release,
+        glibc=_glibc(),
+        executable=sys.executable or "",
+        prefix=sys.prefix,
+        base_prefix=sys.base_prefix,
+        disk_available_bytes=_free_bytes(),
+    )
 
 
 def _last_line(text: str) -> str:

@@ -22,6 +22,7 @@ from caffeup.transcript import Recorded, format_recorded
 HOME = "/home/user"
 KEEP = ".keep"
 """Stands in a recorded folder that is otherwise empty: git keeps no empty folders."""
+PROC_SELF = "/proc/self"
 NOT_NAMES = frozenset(("root", "user", "host", "home", "localhost", "cuda", "nvidia", "gpu", "linux", "python", "caffe"))
 """Never masked as the name of a user or host: they are in every path and help no one to know who it was."""
 
@@ -213,7 +214,7 @@ class RecordingHost:
     def _place(self, path: str) -> Optional[Path]:
         """Let the path stand in root/, with the links that lead to it; the file that stands at its end, None for "/"."""
         with self._lock:
-            path = os.path.normpath(path)
+            path = "/" + os.path.normpath(path).lstrip("/")  # normpath leaves two slashes at the start as they are
             if path not in self._placed:
                 self._placed[path] = self._place_new(path)
             return self._placed[path]
@@ -222,9 +223,12 @@ class RecordingHost:
         real = self._host.real_path(path)
         if path == "/" or real is None:
             return None
+        if path.startswith(PROC_SELF):  # a link to this process's number, which says nothing and is another one each time
+            real = path
         parent = os.path.dirname(path)  # noqa: PTH120 - paths of a Host are text
         self._place(parent)
-        plain = f"{(self._host.real_path(parent) or parent).rstrip('/')}/{path.rpartition('/')[2]}"
+        real_parent = parent if parent.startswith(PROC_SELF) else self._host.real_path(parent) or parent
+        plain = f"{real_parent.rstrip('/')}/{path.rpartition('/')[2]}"
         if real != plain:
             self._place(real)
             self._link(self._target(plain), self._target(real))

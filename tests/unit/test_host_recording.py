@@ -186,3 +186,10 @@ def test_a_user_named_like_the_system_leaves_its_files_alone() -> None:
 )
 def test_path_folders(path: str, folders: tuple[str, ...]) -> None:
     assert path_folders({"PATH": path}) == folders
+
+
+@pytest.mark.parametrize("path", ["//etc//passwd", "/etc/../etc/passwd", "/", "/proc/self/cgroup"])
+def test_paths_with_more_slashes_than_needed_are_recorded(tmp_path: Path, path: str) -> None:
+    recording = RecordingHost(RealHost({}), tmp_path / "machine")
+    assert recording.exists(path)
+    assert FakeHost(recording.finish()).exists(path)

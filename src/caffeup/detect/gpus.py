@@ -107,7 +107,12 @@ def _from_library(via: str, name: str, said: Optional[DriverAnswer], facts: Fact
         return Answer(tried=(Attempt(where=f"{via} ({name})", outcome="not there"),))
     where = f"{via} ({said.library or name})"
     release, cuda = parse_version(said.release), cuda_of_number(said.cuda)
-    driver = Driver(via=via, evidence=said.library or name, release=release, cuda=cuda) if release or cuda else None
+    # The evidence keeps NVIDIA's own spelling: as a version, 580.65.06 becomes 580.65.6.
+    driver = (
+        Driver(via=via, evidence=f"{said.library or name}: {said.release}", release=release, cuda=cuda)
+        if release or cuda
+        else None
+    )
     gpus = tuple(
         Gpu(
             via=via,
