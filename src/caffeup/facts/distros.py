@@ -44,6 +44,8 @@ class Manager(Value, kw_only=True):
     install: tuple[str, ...]
     env: tuple[str, ...] = ()
     """Assignments for ``env``."""
+    paste: tuple[str, ...]
+    """What a person runs as root, joined with ``&&``; the packages follow the last."""
     refresh: tuple[str, ...] = ()
     """What a person runs when a package is not found."""
     source: tuple[str, ...]

@@ -1,0 +1,206 @@
+"""Installs system packages, with consent, after a look at what exactly would happen.
+
+Order: consent, package lists, simulation, refusal of what must not happen, disk space, installation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Callable, Optional, Protocol
+
+from caffeup.deps.system import InstallPlan
+from caffeup.deps.transaction import Transaction, parse_transaction
+from caffeup.errors import DependencyError, DiskError
+from caffeup.facts.distros import DistroFile, Manager
+from caffeup.host import Output
+from caffeup.model.base import Value
+from caffeup.model.finding import Evidence, Finding, Remedy, Severity
+
+MARGIN = 200 << 20
+"""Bytes that must be left on the disk afterwards."""
+UPDATE_SECONDS = 600.0
+SIMULATE_SECONDS = 180.0
+INSTALL_SECONDS = 3600.0
+TAIL = 30
+
+
+class Runner(Protocol):
+    """Runs a program to its end and returns what it printed; the caller decides what is shown and logged meanwhile."""
+
+    def __call__(self, argv: tuple[str, ...], *, timeout: float) -> Optional[Output]:
+        """None where there is no such program."""
+        ...
+
+
+class Installed(Value, kw_only=True):
+    """What was done."""
+
+    transaction: Transaction
+    notes: tuple[str, ...] = ()
+
+
+def install(
+    plan: InstallPlan,
+    distros: DistroFile,
+    *,
+    run: Runner,
+    ask: Callable[[str], bool],
+    free_bytes: Callable[[str], Optional[int]],
+) -> Installed:
+    """Install the plan's packages, or raise ``DependencyError`` (``DiskError``) with what to do; nothing is half-decided.
+
+    ``ask`` puts one question and is asked before anything runs; with ``--yes`` it is ``lambda _: True``.
+    ``free_bytes`` gives the free space of a folder, None where it cannot be told.
+    """
+    if not plan.manager or not plan.packages:
+        raise DependencyError("nothing can be installed here", details=plan.why_not, commands=_commands(plan))
+    if not plan.allowed:
+        raise DependencyError(
+            f"{_count(plan.packages)} missing, and caffeup may not install here",
+            details=" ".join(plan.packages),
+            advice="This needs root, or sudo without a password:",
+            commands=_commands(plan),
+        )
+    if not ask(f"Install {_count(plan.packages)} ({' '.join(plan.packages)})?"):
+        raise DependencyError("not installed: no consent was given", commands=_commands(plan))
+    manager = distros.manager_named(plan.manager)
+    notes = _update(plan, manager, run)
+    transaction = _simulate(plan, manager, distros, run)
+    if transaction.empty:
+        return Installed(transaction=transaction, notes=notes)
+    findings = refusals(transaction, distros)
+    if findings:
+        raise DependencyError(
+            "the package manager would do more than install: refused",
+            details="\n".join(finding.title for finding in findings),
+            advice="Nothing was changed. Look at the transaction yourself, and decide:",
+            commands=_commands(plan),
+            findings=findings,
+        )
+    _check_space(transaction, free_bytes)
+    output = run(_as_root(plan, manager, (*manager.install, *plan.packages)), timeout=INSTALL_SECONDS)
+    if output is None or output.status != 0:
+        raise _failed(plan, manager, distros, output, "the installation failed")
+    return Installed(transaction=transaction, notes=notes)
+
+
+def refusals(transaction: Transaction, distros: DistroFile) -> tuple[Finding, ...]:
+    """What must not happen: removals, downgrades, changes of held packages, anything of the driver."""
+    found = []
+    for word, packages, why in (
+        ("remove", transaction.remove, "Something else on this machine needs them."),
+        ("downgrade", transaction.downgrade, "They were installed newer on purpose, or come from another repository."),
+        ("change, though they are held,", transaction.held, "Somebody pinned their version."),
+    ):
+        if packages:
+            found.append(
+                _refusal(f"packages-{word.split(maxsplit=1)[0]}", f"it would {word} {' '.join(packages)}", why, packages)
+            )
+    for guard in distros.guard:
+        packages = tuple(name for name in dict.fromkeys(transaction.touched) if guard.holds(name.partition(":")[0]))
+        if packages:
+            found.append(
+                _refusal(
+                    "packages-driver",
+                    f"it would touch {' '.join(packages)}",
+                    f"{guard.why[:1].upper()}{guard.why[1:]}.",
+                    packages,
+                )
+            )
+    return tuple(found)
+
+
+def _refusal(name: str, title: str, why: str, packages: Sequence[str]) -> Finding:
+    return Finding(
+        id=name,
+        severity=Severity.PROBLEM,
+        title=title,
+        why=why,
+        evidence=(Evidence(where="simulated transaction", text=" ".join(packages)),),
+        remedies=(
+            Remedy(text="Run the command yourself if this is what you want, or build with --prefix and unpacked libraries."),
+        ),
+    )
+
+
+def _update(plan: InstallPlan, manager: Manager, run: Runner) -> tuple[str, ...]:
+    """A repository that does not answer need not be one that is needed: the simulation tells."""
+    if not manager.update:
+        return ()
+    output = run(_as_root(plan, manager, manager.update), timeout=UPDATE_SECONDS)
+    if output is not None and output.status == 0:
+        return ()
+    return (f"{' '.join(manager.update[:1])} could not fetch all package lists: {_last_line(output)}",)
+
+
+def _simulate(plan: InstallPlan, manager: Manager, distros: DistroFile, run: Runner) -> Transaction:
+    argv = (*manager.simulate, *plan.packages)
+    command = _as_root(plan, manager, argv) if manager.simulate_as_root else ("env", *manager.env, *argv)
+    output = run(command, timeout=SIMULATE_SECONDS)
+    text = f"{output.stdout}\n{output.stderr}" if output is not None else ""
+    transaction = parse_transaction(manager.id, text, output.status if output is not None else 1)
+    if refusals(transaction, distros) or transaction.understood:
+        return transaction
+    raise _failed(plan, manager, distros, output, "these packages cannot be installed")
+
+
+def _check_space(transaction: Transaction, free_bytes: Callable[[str], Optional[int]]) -> None:
+    download = transaction.download_bytes or 0
+    needed = download + max(0, transaction.disk_bytes or 0) + MARGIN
+    free = free_bytes("/usr")
+    if free is not None and free < needed:
+        raise DiskError(
+            f"the packages need {_megabytes(needed)}, and {_megabytes(free)} are free below /usr",
+            advice="Nothing was installed. Make room and run it again.",
+            commands=("df -h /usr /var",),
+        )
+    cache = free_bytes("/var")
+    if cache is not None and cache < download + MARGIN:
+        raise DiskError(
+            f"the download needs {_megabytes(download + MARGIN)}, and {_megabytes(cache)} are free below /var",
+            advice="Nothing was installed. Make room and run it again.",
+            commands=("df -h /usr /var",),
+        )
+
+
+def _as_root(plan: InstallPlan, manager: Manager, argv: tuple[str, ...]) -> tuple[str, ...]:
+    """Through ``env``, since sudo drops the environment."""
+    command = ("env", *manager.env, *argv)
+    return command if plan.root else ("sudo", "-n", *command)
+
+
+def _failed(plan: InstallPlan, manager: Manager, distros: DistroFile, output: Optional[Output], brief: str) -> DependencyError:
+    if output is None:
+        return DependencyError(
+            f"{manager.program} is not here", advice="Install these yourself:", details=" ".join(plan.packages)
+        )
+    lines = [line for line in f"{output.stdout}\n{output.stderr}".splitlines() if line.strip()]
+    for trouble in distros.trouble:
+        said = next((line for line in lines if re.search(trouble.pattern, line)), None)
+        if said is not None:
+            commands = trouble.commands or (manager.refresh if trouble.id == "unknown-package" else ())
+            return DependencyError(
+                f"{brief}: {said.strip()}",
+                details="\n".join(lines[-TAIL:]),
+                advice=f"{trouble.advice[:1].upper()}{trouble.advice[1:]}.",
+                commands=(*commands, *_commands(plan)),
+            )
+    return DependencyError(f"{brief} (exit {output.status})", details="\n".join(lines[-TAIL:]), commands=_commands(plan))
+
+
+def _commands(plan: InstallPlan) -> tuple[str, ...]:
+    return (*plan.first, plan.command) if plan.command else ()
+
+
+def _count(packages: Sequence[str]) -> str:
+    return "1 package" if len(packages) == 1 else f"{len(packages)} packages"
+
+
+def _last_line(output: Optional[Output]) -> str:
+    lines = [line for line in (output.stderr or output.stdout).splitlines() if line.strip()] if output is not None else []
+    return lines[-1].strip() if lines else "no such program"
+
+
+def _megabytes(number: int) -> str:
+    return f"{number / 1e6:,.0f} MB"
