@@ -20,14 +20,15 @@ def build(
     json: options.Json = False,
 ) -> None:
     """Configure, patch, build, test and verify a tree that is already here, with the options it was last built with."""
+    from caffeup.app.planning import merged
     from caffeup.app.session import Session, find_tree, remembered_request
     from caffeup.app.up import Up
     from caffeup.cli import show
-    from caffeup.cli.request import given_over, make_request
+    from caffeup.cli.request import make_request
     from caffeup.cli.terminal import Terminal
     from caffeup.model.base import to_json
 
     root = find_tree(tree)
-    request = given_over(remembered_request(root), make_request(no_tests=no_tests, jobs=jobs, yes=yes))
+    request = merged(remembered_request(root), make_request(no_tests=no_tests, jobs=jobs, yes=yes))
     report = Up(Session(), Terminal(yes=yes), request).run_in(root, plan_file=plan)
     typer.echo(to_json(report) if json else "\n".join(show.report(report)))

@@ -26,10 +26,10 @@ def clean(
     from caffeup.cli.terminal import Terminal
     from caffeup.model.base import to_json
 
-    root = find_tree(tree)
+    root, session = find_tree(tree), Session()
     if not (products or logs or everything):
-        found = sizes(root)
+        found = sizes(session, root)
         typer.echo(to_json(found) if json else "\n".join(show.table([(s.what, show.size(s.bytes), s.path) for s in found])))
         return
-    for line in clean_tree(Session(), Terminal(yes=yes), root, products=products, logs=logs, everything=everything):
+    for line in clean_tree(session, Terminal(yes=yes), root, products=products, logs=logs, everything=everything):
         typer.echo(line)

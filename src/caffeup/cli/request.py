@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 from typing import Optional
 
-import msgspec
-
 from caffeup.errors import UsageError
 from caffeup.model.base import ComputeCapability
 from caffeup.model.plan import Request, Switch
@@ -53,17 +51,6 @@ def make_request(
         yes=yes,
         force=tuple(force or ()),
     )
-
-
-def given_over(request: Request, given: Request) -> Request:
-    """A remembered request with the options given now put over it."""
-    plain = Request()
-    changed = {
-        name: getattr(given, name)
-        for name in Request.__struct_fields__
-        if name not in {"source", "into"} and getattr(given, name) != getattr(plain, name)
-    }
-    return msgspec.structs.replace(request, **changed)
 
 
 def _arch(text: str) -> tuple[str, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
+from caffeup.app.words import graphics_line, system_line
 from caffeup.model.finding import Finding, Severity
-from caffeup.model.machine import GpuState, Machine
+from caffeup.model.machine import Machine
 from caffeup.model.outcome import Check, PatchEntry, Report, TestReport
 from caffeup.model.plan import Plan
 
@@ -14,9 +15,12 @@ WIDTH = 110
 _MARKS = {Severity.OK: "ok", Severity.NOTE: "note", Severity.WARNING: "warning", Severity.PROBLEM: "problem"}
 
 
-def gibibytes(size: int) -> str:
-    """``23.4 GiB``."""
-    return f"{size / (1 << 30):.1f} GiB"
+def size(many: int) -> str:
+    """``1.2 GiB``, ``34.5 MiB``, ``812 B``."""
+    for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if many >= step:
+            return f"{many / step:.1f} {unit}"
+    return f"{many} B"
 
 
 def duration(seconds: float) -> str:
@@ -71,38 +75,6 @@ def findings(many: Iterable[Finding]) -> Iterator[str]:
     order = list(Severity)
     for one in sorted(many, key=lambda f: -order.index(f.severity)):
         yield from finding(one)
-
-
-def system_line(machine: Machine) -> str:
-    """One line about the system."""
-    s = machine.system
-    name = " ".join(word for word in (s.distro, s.distro_version, f"({s.distro_codename})" if s.distro_codename else "") if word)
-    extras = [
-        word for word in (f"WSL{s.wsl}" if s.wsl else "", s.jetson, "" if s.container == "none" else f"in {s.container}") if word
-    ]
-    return ", ".join([f"{name} {s.arch}", f"{s.cores} cores", gibibytes(s.memory_bytes), *extras])
-
-
-def graphics_line(machine: Machine) -> str:
-    """One line about the GPUs."""
-    g = machine.graphics
-    if g.gpus:
-        cards = ", ".join(
-            f"{gpu.name} (compute capability {gpu.compute_capability or 'unknown'}"
-            + (f", {gibibytes(gpu.memory_bytes)}" if gpu.memory_bytes else "")
-            + (", MIG" if gpu.mig else "")
-            + ")"
-            for gpu in g.gpus
-        )
-        driver = f"; driver {g.driver.release}, CUDA up to {g.driver.cuda}" if g.driver else ""
-        return cards + driver
-    return {
-        GpuState.NONE: "no NVIDIA GPU",
-        GpuState.NO_DRIVER: "an NVIDIA GPU without a driver",
-        GpuState.DRIVER_SILENT: "an NVIDIA driver that does not answer",
-        GpuState.HIDDEN: "GPUs hidden from this process",
-        GpuState.PRESENT: "a GPU of unknown kind",
-    }[g.state]
 
 
 def machine(value: Machine) -> Iterator[str]:
@@ -166,6 +138,23 @@ def plan(value: Plan) -> Iterator[str]:
     if value.conflicts:
         yield ""
         yield from findings(value.conflicts)
+
+
+def explained(value: Plan, key: str) -> Iterator[str]:
+    """All about one decision: the value, the reason, the fact behind it, and what was not taken."""
+    found = [one for one in value.decisions if one.key == key]
+    if not found:
+        yield f"There is no decision {key}; there are: {', '.join(one.key for one in value.decisions)}"
+    for one in found:
+        yield f"{one.key}: {one.value}"
+        yield from _wrapped("because  ", one.because)
+        if one.fact:
+            yield f"    fact     {one.fact}"
+        for other in one.rejected:
+            yield from _wrapped("not      ", f"{other.value}: {other.because}")
+        for line in value.config:
+            if key in line.key.lower():
+                yield f"    writes   {line.key} {line.operator} {' '.join(line.value)}"
 
 
 def patches(entries: Iterable[PatchEntry]) -> Iterator[str]:

@@ -1,0 +1,93 @@
+"""What caffeup made in a tree, how large it is, and its removal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from caffeup.app.session import Session
+from caffeup.app.state import FOLDER, exclusive
+from caffeup.app.ui import Ui
+from caffeup.errors import UsageError
+from caffeup.model.base import Value
+from caffeup.patch import engine
+
+_LOGS = ("logs", "tmp")
+
+
+class Size(Value):
+    """One thing that caffeup made."""
+
+    what: str
+    path: str
+    bytes: int
+
+
+def sizes(session: Session, root: Path) -> tuple[Size, ...]:
+    """What was built, logs, and the rest of what caffeup keeps."""
+    home = root / FOLDER
+    logs = sum(_size(home / name) for name in _LOGS)
+    found = [Size(what="products", path=str(path), bytes=_size(path)) for path in _products(session, root)]
+    found.append(Size(what="logs", path=str(home / "logs"), bytes=logs))
+    found.append(Size(what="kept by caffeup", path=str(home), bytes=max(_size(home) - logs, 0)))
+    return tuple(one for one in found if one.bytes)
+
+
+def clean_tree(session: Session, ui: Ui, root: Path, *, products: bool, logs: bool, everything: bool) -> Iterator[str]:
+    """Remove what is asked for, after a question; say what was removed."""
+    if not (root / FOLDER).is_dir():
+        raise UsageError(f"caffeup has made nothing in {root}.")
+    what = (
+        "everything that caffeup made"
+        if everything
+        else " and ".join(w for w, on in (("what was built", products), ("logs", logs)) if on)
+    )
+    if not ui.ask(f"Remove {what} in {root}?"):
+        return
+    with exclusive(root):
+        if products or everything:
+            for path in _products(session, root):
+                _remove(path)
+                yield f"removed {path}"
+            (root / FOLDER / "state.json").unlink(missing_ok=True)
+        if logs or everything:
+            for name in _LOGS:
+                _remove(root / FOLDER / name)
+            yield f"removed logs in {root / FOLDER}"
+        if everything:
+            engine.revert(str(root))
+            yield "took out everything that was put into the tree"
+    if everything:
+        _remove(root / FOLDER)
+        yield f"removed {root / FOLDER}"
+
+
+def _products(session: Session, root: Path) -> tuple[Path, ...]:
+    """The tree's own build folders; never anything outside the tree."""
+    names = {session.tree(root).build_dir, ".build_release", ".build_debug", "build"}
+    paths = [root / name for name in sorted(names) if name]
+    paths += [*sorted((root / "python" / "caffe").glob("_caffe.so")), root / "python" / "caffe" / "proto"]
+    inside = [path for path in paths if path.parent.resolve().is_relative_to(root.resolve())]
+    return tuple(path for path in inside if path.is_symlink() or path.exists())
+
+
+def _size(path: Path) -> int:
+    if path.is_symlink() or path.is_file():
+        return path.lstat().st_size
+    total = 0
+    for folder, _, files in os.walk(path):
+        for name in files:
+            try:
+                total += os.lstat(os.path.join(folder, name)).st_size  # noqa: PTH118
+            except OSError:
+                continue
+    return total
+
+
+def _remove(path: Path) -> None:
+    if path.is_symlink() or path.is_file():
+        path.unlink(missing_ok=True)
+    elif path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)

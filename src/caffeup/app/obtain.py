@@ -1,0 +1,128 @@
+"""The tree that is meant: here already, or fetched; and what is offered where it cannot be had."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from caffeup.app.session import Session
+from caffeup.app.stages import Stages
+from caffeup.app.ui import Ui
+from caffeup.errors import SourceError
+from caffeup.facts.forks import Fork
+from caffeup.facts.tables import Facts
+from caffeup.model.plan import Request
+from caffeup.model.tree import Origin, Tree
+from caffeup.source.catalogue import named, substitute_for
+from caffeup.source.fetch import default_folder, fetch
+from caffeup.source.origin import recorded_origin
+from caffeup.source.problems import Unreachable
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a request's source comes to."""
+
+    source: str
+    folder: Path
+    here: bool
+    """Whether the tree is in its folder already."""
+    assumed: Tree
+    """What is known of it before it is here: enough for a first plan."""
+    needs_git: bool
+
+
+def resolve(request: Request, facts: Facts) -> Wanted:
+    """Find out what is meant, without touching anything."""
+    folder = Path(request.into or default_folder(request.source, facts)).expanduser().absolute()
+    row = named(request.source, facts)
+    here = folder.is_dir() and (row is None or recorded_origin(folder) is not None)
+    if not here and row is not None:
+        stand_in = _stand_in(request, facts)
+        if stand_in is not None:
+            folder, here = stand_in, True
+    assumed = Tree(root=str(folder), fork=row.id if row else "unknown", origin=Origin(kind="git"), config_keys=USUAL_KEYS)
+    return Wanted(request.source, folder, here, assumed, needs_git=row.sdist is None if row else not here)
+
+
+def _stand_in(request: Request, facts: Facts) -> Path | None:
+    """The folder of a tree that was taken in place of this one earlier."""
+    other = substitute_for(request.source, facts)
+    if other is None or request.into:
+        return None
+    folder = Path(default_folder(other.id, facts)).absolute()
+    origin = recorded_origin(folder)
+    return folder if origin is not None and origin.asked_for == request.source else None
+
+
+def obtain(session: Session, ui: Ui, stages: Stages, request: Request, wanted: Wanted) -> Path:
+    """The folder with the tree, fetched where it is not here; the substitute only after a question."""
+    if wanted.here:
+        origin = recorded_origin(wanted.folder)
+        with stages.step("fetch") as say:
+            taken = f", taken in place of {origin.asked_for}" if origin and origin.asked_for else ""
+            say(f"the tree is here: {wanted.folder}{taken}")
+        return wanted.folder
+    try:
+        return _fetch(session, ui, stages, wanted.source, wanted.folder, "")
+    except Unreachable as error:
+        other = substitute_for(wanted.source, session.facts)
+        if other is None:
+            raise
+        ui.say(f"{error.brief}")
+        if not ui.ask(_offer(wanted.source, other)):
+            raise
+        into = Path(request.into or default_folder(other.id, session.facts)).expanduser().absolute()
+        return _fetch(session, ui, stages, other.id, into, wanted.source)
+
+
+def _offer(source: str, other: Fork) -> str:
+    lacks = f" It lacks: {'; '.join(other.lacks)}." if other.lacks else ""
+    return f"{other.id} can be had instead of {source}: {other.title}.{lacks}\nTake {other.id} in its place?"
+
+
+def _fetch(session: Session, ui: Ui, stages: Stages, source: str, folder: Path, asked_for: str) -> Path:
+    with stages.step("fetch", f"{source} …") as say:
+        origin = fetch(source, folder, session.facts, session.host, ask=ui.ask, asked_for=asked_for)
+        where = origin.url or origin.kind
+        say(f"{where} {origin.commit[:10] or origin.sha256[:10]} into {folder}")
+    return folder
+
+
+def require_tree(folder: Path) -> None:
+    """Raise where a folder that was named is not there."""
+    if not folder.is_dir():
+        raise SourceError(f"There is no folder {folder}.")
+
+
+USUAL_KEYS = (
+    "ALLOW_LMDB_NOLOCK",
+    "BLAS",
+    "BLAS_INCLUDE",
+    "BLAS_LIB",
+    "BUILD_DIR",
+    "COMMON_FLAGS",
+    "CPU_ONLY",
+    "CUDA_ARCH",
+    "CUDA_DIR",
+    "CUSTOM_CXX",
+    "CXXFLAGS",
+    "DEBUG",
+    "DISTRIBUTE_DIR",
+    "INCLUDE_DIRS",
+    "LDFLAGS",
+    "LIBRARY_DIRS",
+    "LINKFLAGS",
+    "NVCCFLAGS",
+    "OPENCV_VERSION",
+    "PYTHON_LIBRARIES",
+    "Q",
+    "TEST_GPUID",
+    "USE_CUDNN",
+    "USE_LEVELDB",
+    "USE_LMDB",
+    "USE_OPENCV",
+    "USE_PKG_CONFIG",
+    "WITH_PYTHON_LAYER",
+)
+"""What the Makefiles of nearly all trees read: for a plan before the tree is here."""

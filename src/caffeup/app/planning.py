@@ -1,0 +1,71 @@
+"""From a tree's folder and a request to a plan, for the commands that work on a tree that is here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Optional
+
+import msgspec
+
+from caffeup.app.session import Session, find_tree, remembered_request
+from caffeup.errors import UsageError
+from caffeup.model.base import ComputeCapability, from_json
+from caffeup.model.machine import Machine
+from caffeup.model.plan import Plan, Request
+from caffeup.model.tree import Tree
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """A plan, and what it was made from."""
+
+    root: Path
+    machine: Machine
+    tree: Tree
+    plan: Plan
+
+
+def plan_for(session: Session, named: str, given: Request, *, root: Optional[Path] = None) -> Planned:
+    """Plan for a tree that is here: what it was last built with, and over that the options given now."""
+    root = root or find_tree(named)
+    request = merged(remembered_request(root), given)
+    machine = session.machine(request.prefixes)
+    tree = session.tree(root)
+    return Planned(root, machine, tree, session.plan(machine, tree, request))
+
+
+def merged(remembered: Request, given: Request) -> Request:
+    """The options given now, put over those of the last run."""
+    plain = Request()
+    changed = {
+        name: getattr(given, name)
+        for name in Request.__struct_fields__
+        if name not in {"source", "into"} and getattr(given, name) != getattr(plain, name)
+    }
+    return msgspec.structs.replace(remembered, **changed)
+
+
+def read_plan(path: str) -> Plan:
+    """A plan made earlier, perhaps on another machine; raise ``UsageError`` where it is none."""
+    return _read(path, Plan, "a plan (caffeup plan --json)")
+
+
+def read_machine(path: str) -> Machine:
+    """A machine detected earlier, perhaps another one."""
+    return _read(path, Machine, "a machine (caffeup detect --json)")
+
+
+def _read(path: str, kind: type[Plan | Machine], what: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    try:
+        return from_json(Path(path).read_bytes(), kind)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise UsageError(f"{path} is not {what}.", details=str(error)) from error
+
+
+def parse_capability(text: str) -> ComputeCapability:
+    """A compute capability as a person writes it; raise ``UsageError`` otherwise."""
+    try:
+        return ComputeCapability.parse(text)
+    except ValueError as error:
+        raise UsageError(f"{error}.") from None

@@ -1,0 +1,76 @@
+"""What the commands do to, or read from, one tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Optional
+
+from caffeup.app.planning import Planned
+from caffeup.app.session import Session
+from caffeup.app.state import exclusive
+from caffeup.build.run import Build
+from caffeup.errors import CannotBuild
+from caffeup.model.outcome import Check, PatchEntry
+from caffeup.model.plan import Plan
+from caffeup.patch import engine
+from caffeup.render import render_config
+
+
+def build_of(session: Session, plan: Plan, machine_programs: dict[str, str]) -> Build:
+    """What the build stages need."""
+    return Build(
+        root=plan.tree,
+        plan=plan,
+        env=dict(session.host.env),
+        ccache=machine_programs.get("ccache", ""),
+        make=machine_programs.get("make", "make"),
+    )
+
+
+def require_buildable(plan: Plan) -> None:
+    """Raise ``CannotBuild`` with all conflicts at once."""
+    if plan.conflicts:
+        count = len(plan.conflicts)
+        raise CannotBuild(f"{count} {'thing stands' if count == 1 else 'things stand'} in the way.", findings=plan.conflicts)
+
+
+def put_in_place(session: Session, planned: Planned) -> tuple[PatchEntry, ...]:
+    """Write Makefile.config, shims, files and edits: all or nothing, and compile what was touched."""
+    require_buildable(planned.plan)
+    with exclusive(planned.root):
+        return engine.apply(str(planned.root), planned.plan, session.facts, render_config(planned.plan), host=session.host)
+
+
+def preview_patches(session: Session, planned: Planned) -> tuple[PatchEntry, ...]:
+    """What ``put_in_place`` would do."""
+    return engine.preview(str(planned.root), planned.plan, session.facts, render_config(planned.plan))
+
+
+def patch_status(session: Session, planned: Planned) -> tuple[PatchEntry, ...]:
+    """What is in place."""
+    return engine.status(str(planned.root), planned.plan, session.facts, render_config(planned.plan))
+
+
+def patch_diff(root: Path) -> str:
+    """All that was changed in the tree."""
+    return engine.diff(str(root))
+
+
+def revert_patches(root: Path, ids: tuple[str, ...]) -> tuple[PatchEntry, ...]:
+    """Take out the named entries, or all."""
+    with exclusive(root):
+        return engine.revert(str(root), ids or None)
+
+
+def verify_tree(session: Session, planned: Planned) -> tuple[Check, ...]:
+    """Prove that what was built works."""
+    from caffeup.verify import verify  # noqa: PLC0415  # reads ELF files: only where something is verified
+
+    programs = {program.name: program.path for program in reversed(planned.machine.programs)}
+    return verify(build_of(session, planned.plan, programs), planned.machine)
+
+
+def environment(root: Path, plan: Optional[Plan] = None) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Variables a shell needs to use the tree, each with the folders to put in front."""
+    python = (str(root / "python"), *(plan.python_paths if plan else ()))
+    return (("PATH", (str(root / "build" / "tools"),)), ("PYTHONPATH", python))

@@ -1,0 +1,230 @@
+"""``up``: from a bare machine to a Caffe that works; and again: only what changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Optional
+
+import msgspec
+
+from caffeup.app.dependencies import install_missing
+from caffeup.app.diagnosing import diagnose_failure
+from caffeup.app.obtain import Wanted, obtain, resolve
+from caffeup.app.planning import Planned, read_plan
+from caffeup.app.session import Session
+from caffeup.app.stages import Stages, digest
+from caffeup.app.state import exclusive, source_stamp
+from caffeup.app.treework import build_of, environment, require_buildable
+from caffeup.app.ui import Ui
+from caffeup.build.run import Build
+from caffeup.build.runtest import run_tests
+from caffeup.build.stages import make_all, make_distribute, make_pycaffe
+from caffeup.build.testbuild import build_tests
+from caffeup.errors import BuildFailed, TestsFailed, VerifyFailed
+from caffeup.model.base import to_json
+from caffeup.model.machine import Machine
+from caffeup.model.outcome import PatchState, Report, StageOutcome, TestReport
+from caffeup.model.plan import Plan, Request
+from caffeup.model.tree import Tree
+from caffeup.patch import engine
+from caffeup.render import render_config
+from caffeup.source.catalogue import known_failure
+
+
+class Up:
+    """One run. Every stage is a method; what a later one needs is returned by an earlier one."""
+
+    def __init__(self, session: Session, ui: Ui, request: Request) -> None:
+        self._session = session
+        self._ui = ui
+        self._request = request
+        self._stages = Stages(ui)
+
+    def preview(self) -> Plan:
+        """The plan, for the tree that is here or for what is known of the one that would be fetched. Touches nothing."""
+        machine = self._session.machine(self._request.prefixes)
+        wanted = resolve(self._request, self._session.facts)
+        tree = self._session.tree(wanted.folder) if wanted.here else wanted.assumed
+        return self._session.plan(machine, tree, self._request)
+
+    def run(self) -> Report:
+        """Everything."""
+        machine = self._detect()
+        wanted = resolve(self._request, self._session.facts)
+        if not wanted.here:
+            machine = self._before_fetching(machine, wanted)
+        root = obtain(self._session, self._ui, self._stages, self._request, wanted)
+        return self._in_tree(root, machine)
+
+    def run_in(self, root: Path, plan_file: str = "") -> Report:
+        """The stages from configure on, in a tree that is here; with a plan made earlier, without detecting."""
+        machine = self._detect()
+        plan = read_plan(plan_file) if plan_file else None
+        if plan is not None:
+            plan = msgspec.structs.replace(plan, tree=str(root))
+        return self._in_tree(root, machine, plan)
+
+    def _detect(self) -> Machine:
+        from caffeup.app.words import in_short  # noqa: PLC0415
+
+        with self._stages.step("detect") as say:
+            machine = self._session.machine(self._request.prefixes)
+            say(in_short(machine))
+        return machine
+
+    def _before_fetching(self, machine: Machine, wanted: Wanted) -> Machine:
+        """Say what is in the way before anything is downloaded; a missing git is installed first."""
+        plan = self._session.plan(machine, wanted.assumed, self._request)
+        self._refuse_or_go_on(plan)
+        if wanted.needs_git and not any(program.name == "git" for program in machine.programs):
+            return install_missing(self._session, self._ui, self._stages, machine, plan)
+        return machine
+
+    def _refuse_or_go_on(self, plan: Plan) -> None:
+        if plan.conflicts:
+            self._ui.show_plan(msgspec.structs.replace(plan, conflicts=()))
+        require_buildable(plan)
+
+    def _in_tree(self, root: Path, machine: Machine, plan: Optional[Plan] = None) -> Report:
+        with exclusive(root):
+            self._stages.remember_in(root)
+            self._stages.update(request=msgspec.structs.replace(self._request, yes=False))
+            recovered = engine.recover(str(root))
+            if recovered.said:
+                self._ui.say(recovered.said)
+            planned = self._plan(root, machine, plan)
+            try:
+                return self._make(planned)
+            except BuildFailed as error:
+                found = diagnose_failure(self._session, error, planned.machine, planned.tree)
+                error.findings = (*error.findings, *found)
+                raise
+
+    def _plan(self, root: Path, machine: Machine, given: Optional[Plan]) -> Planned:
+        tree = self._session.tree(root)
+        plan = given or self._session.plan(machine, tree, self._request)
+        if plan.packages and given is None:
+            machine = install_missing(self._session, self._ui, self._stages, machine, plan)
+            plan = self._session.plan(machine, tree, self._request)
+        self._refuse_or_go_on(plan)
+        with self._stages.step("plan") as say:
+            say(_plan_in_short(plan, tree))
+        if self._stages.state.stages == ():
+            self._ui.show_plan(plan)
+        return Planned(root, machine, tree, plan)
+
+    def _make(self, planned: Planned) -> Report:
+        root, plan = planned.root, planned.plan
+        key = self._configure(planned)
+        build = build_of(self._session, plan, {p.name: p.path for p in reversed(planned.machine.programs)})
+        built = digest(key, source_stamp(root), plan.compiler, to_json(plan.make_env))
+        self._stages.once("build", built, lambda: self._build(build), still_there=lambda: _library(root))
+        tests = self._test(build, planned.tree, built)
+        module = root / "python" / "caffe" / "_caffe.so"
+        if plan.python:
+            self._stages.once(
+                "pycaffe", built, lambda: make_pycaffe(build, self._ui.progress("pycaffe")), still_there=module.is_file
+            )
+        else:
+            self._stages.skip("pycaffe", "no Python to build it for")
+        if self._request.distribute:
+            self._stages.once(
+                "distribute", built, lambda: make_distribute(build, self._ui.progress("distribute")), still_there=lambda: True
+            )
+        return self._verify(planned, build, built, tests)
+
+    def _configure(self, planned: Planned) -> str:
+        """Makefile.config, links, shims, files and edits; the key tells one such state of the tree from another."""
+        root, plan = planned.root, planned.plan
+        text = render_config(plan)
+        with self._stages.step("configure") as say:
+            before = engine.preview(str(root), plan, self._session.facts, text)
+            if all(entry.state in {PatchState.DONE, PatchState.NOT_APPLICABLE} for entry in before):
+                say("nothing to do")
+            else:
+                done = engine.apply(str(root), plan, self._session.facts, text, host=self._session.host)
+                say(_patched_in_short(done))
+        return engine.fingerprint(str(root))
+
+    def _build(self, build: Build) -> StageOutcome:
+        for later in ("test", "pycaffe", "verify"):
+            self._stages.forget(later)
+        return make_all(build, self._ui.progress("build"))
+
+    def _test(self, build: Build, tree: Tree, built: str) -> Optional[TestReport]:
+        if not self._request.tests:
+            self._stages.skip("test", "--no-tests")
+            return None
+        if "tests" not in tree.features:
+            self._stages.skip("test", "this tree has none")
+            return None
+
+        def work() -> StageOutcome:
+            programs = build_tests(build, self._ui.progress("build tests"))
+            report = run_tests(
+                build,
+                programs,
+                self._ui.progress("test"),
+                known=lambda name: known_failure(tree.fork, name, self._session.facts, gpu=build.plan.gpu),
+            )
+            self._stages.update(tests=report)
+            if report.unknown_failures:
+                raise TestsFailed(
+                    f"{len(report.unknown_failures)} of {report.total} tests failed that this tree is not known to fail.",
+                    details="\n".join(f"{case.name}: {case.state}: {case.text}" for case in report.unknown_failures),
+                    advice="The build itself is finished. To look at one alone, or to go on without tests:",
+                    commands=(f"caffeup up {build.root} --no-tests",),
+                    log=str(build.path / ".caffeup" / "logs" / "test.log"),
+                )
+            return StageOutcome(name="test", state="done", summary=f"{report.passed} of {report.total} passed")
+
+        self._stages.once("test", digest(built, build.plan.test_filter), work, still_there=lambda: True)
+        return self._stages.state.tests
+
+    def _verify(self, planned: Planned, build: Build, built: str, tests: Optional[TestReport]) -> Report:
+        from caffeup.verify import verify  # noqa: PLC0415  # reads ELF files
+
+        def work() -> StageOutcome:
+            checks = verify(build, planned.machine)
+            self._stages.update(checks=checks)
+            bad = [check for check in checks if not check.ok]
+            if bad:
+                raise VerifyFailed(
+                    f"It was built, but {len(bad)} of {len(checks)} checks failed.",
+                    details="\n".join(f"{check.name}: {check.result}" for check in bad),
+                    findings=tuple(check.finding for check in bad if check.finding is not None),
+                )
+            return StageOutcome(name="verify", state="done", summary=f"{len(checks)} checks passed")
+
+        self._stages.once("verify", digest(built, planned.plan.python), work, still_there=lambda: True)
+        root = planned.root
+        return Report(
+            tree=str(root),
+            stages=tuple(self._stages.outcomes),
+            tests=tests,
+            checks=self._stages.state.checks,
+            binaries=tuple(str(path) for path in _binaries(root)),
+            environment=tuple((name, ":".join(folders)) for name, folders in environment(root, planned.plan)),
+        )
+
+
+def _library(root: Path) -> bool:
+    return any((root / "build" / "lib").glob("libcaffe.so*"))
+
+
+def _binaries(root: Path) -> tuple[Path, ...]:
+    wanted = (root / "build" / "tools" / "caffe", root / "build" / "lib" / "libcaffe.so", root / "python" / "caffe" / "_caffe.so")
+    return tuple(path for path in wanted if path.exists())
+
+
+def _plan_in_short(plan: Plan, tree: Tree) -> str:
+    words = [f"{tree.fork} tree", "CUDA" if plan.gpu else "CPU-only"]
+    if plan.gpu:
+        words.append("with cuDNN" if plan.cudnn else "without cuDNN")
+        words.append("for " + ", ".join(str(cc) for cc in plan.sass))
+    words.append(f"{len(plan.fixes)} fixes")
+    return ", ".join(words)
+
+
+def _patched_in_short(entries: tuple[object, ...]) -> str:
+    return f"{len(entries)} entries in place"

@@ -1,0 +1,43 @@
+"""A machine in one line."""
+
+from __future__ import annotations
+
+from caffeup.model.machine import GpuState, Machine
+
+_NO_GPU = {
+    GpuState.NONE: "no NVIDIA GPU",
+    GpuState.NO_DRIVER: "an NVIDIA GPU without a driver",
+    GpuState.DRIVER_SILENT: "an NVIDIA driver that does not answer",
+    GpuState.HIDDEN: "GPUs hidden from this process",
+    GpuState.PRESENT: "a GPU of unknown kind",
+}
+
+
+def system_line(machine: Machine) -> str:
+    """``debian 12 (bookworm) x86_64, 2 cores, 23.5 GiB, in docker``."""
+    s = machine.system
+    name = " ".join(word for word in (s.distro, s.distro_version, f"({s.distro_codename})" if s.distro_codename else "") if word)
+    around = (f"WSL{s.wsl}" if s.wsl else "", s.jetson, "" if s.container == "none" else f"in {s.container}")
+    cores = "1 core" if s.cores == 1 else f"{s.cores} cores"
+    return ", ".join([f"{name} {s.arch}", cores, f"{s.memory_bytes / (1 << 30):.1f} GiB", *(word for word in around if word)])
+
+
+def graphics_line(machine: Machine) -> str:
+    """``NVIDIA H200 (compute capability 9.0, 139.8 GiB); driver 580.65.06, CUDA up to 13.0``, or why there is none."""
+    g = machine.graphics
+    if not g.gpus:
+        return _NO_GPU[g.state]
+    cards = []
+    for gpu in g.gpus:
+        words = [f"compute capability {gpu.compute_capability or 'unknown'}"]
+        words += [f"{gpu.memory_bytes / (1 << 30):.1f} GiB"] if gpu.memory_bytes else []
+        words += ["MIG"] if gpu.mig else []
+        cards.append(f"{gpu.name} ({', '.join(words)})")
+    driver = f"; driver {g.driver.release}, CUDA up to {g.driver.cuda}" if g.driver else ""
+    return ", ".join(cards) + driver
+
+
+def in_short(machine: Machine) -> str:
+    """System, GPUs, toolkits."""
+    toolkits = ", ".join(f"CUDA {t.version}" for t in machine.toolkits) or "no CUDA toolkit"
+    return f"{system_line(machine)}; {graphics_line(machine)}; {toolkits}"
