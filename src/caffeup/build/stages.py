@@ -44,6 +44,16 @@ def prepare(build: Build, log: IO[bytes]) -> Variables:
     return variables
 
 
+def link_build(root: Path, build_dir: str, log: IO[bytes]) -> None:
+    """Let ``build`` lead to the products, as in most trees: the run path of pycaffe says ``build/lib`` whatever BUILD_DIR is."""
+    link = root / "build"
+    if link.exists() or not (root / build_dir).is_dir():
+        return
+    link.unlink(missing_ok=True)  # it may point at a folder that is gone
+    link.symlink_to(build_dir)
+    _note(log, f"linked build to {build_dir}")
+
+
 def compiler_for(build: Build) -> dict[str, str]:
     """Make's variables that send compiles through ccache; empty where it is absent or does not work."""
     env = build.maker.env
@@ -81,8 +91,10 @@ def _stage(build: Build, progress: Progress, name: str, goals: tuple[str, ...]) 
     goal = " ".join(goals)
     try:
         with open_log(build.path, name) as log:
-            prepare(build, log)
+            variables = prepare(build, log)
             made = make_goals(build, log, progress, goals, compiler_for(build))
+            if made.status == 0:
+                link_build(build.path, variables.build_dir, log)
     finally:
         progress.close()
     if made.status != 0:

@@ -1,0 +1,7 @@
+"""Shows that what was built works here: libraries resolve, the program runs, Python imports it, and it computes right."""
+
+from __future__ import annotations
+
+from caffeup.verify.checks import verify
+
+__all__ = ["verify"]
