@@ -60,6 +60,12 @@ def inspect(root: Union[str, Path], facts: Facts) -> Tree:
     return msgspec.structs.replace(tree, **_from_makefile(makefile), **_counts(survey, makefile))
 
 
+def looks_like_caffe(root: Path, *, shown: str = "") -> None:
+    """Raise ``SourceError`` with the reasons where a folder is no Caffe tree."""
+    _must_be_a_folder(root)
+    _must_be_caffe(Survey(root), shown)
+
+
 def config_state(root: Path) -> ConfigState:
     """Whose Makefile.config stands there: ours by its first line, edited when its hash is not the ledger's."""
     try:
@@ -86,7 +92,7 @@ def _must_be_a_folder(top: Path) -> None:
     raise SourceError(f"{top} {what}", advice="Name the folder of a Caffe checkout, or a name from the catalogue.")
 
 
-def _must_be_caffe(survey: Survey) -> None:
+def _must_be_caffe(survey: Survey, shown: str = "") -> None:
     """A half tree is a Caffe tree with a finding; a folder with nothing of Caffe is refused."""
     present = [name for name in HEART if survey.has(name)]
     if len(present) >= SEVERAL or (present and survey.has("Makefile.config.example")):
@@ -100,12 +106,12 @@ def _must_be_caffe(survey: Survey) -> None:
     if survey.has(".git") and not survey.files:
         reasons.append("there is a .git and nothing checked out: the clone was broken off")
     raise SourceError(
-        f"{survey.root} is not a Caffe tree",
+        f"{shown or survey.root} is not a Caffe tree",
         details="\n".join(reasons),
         advice=f"There is one inside: {inside[0]}"
         if inside
         else "Take one from the catalogue, or name the folder that holds src/caffe.",
-        commands=(f"caffeup up {survey.root / inside[0]}",) if inside else ("caffeup up ssd",),
+        commands=(f"caffeup up {survey.root / inside[0]}",) if inside and not shown else ("caffeup up ssd",),
     )
 
 
