@@ -17,7 +17,7 @@ SHORTEST = 4
 Words = tuple[tuple[str, str], ...]
 """Named groups of a symptom and what they matched: a fix's texts may hold ``{name}``."""
 
-_PLAIN = re.compile(r"[\w.+][\w.+-]{0,63}", re.ASCII)
+_PLAIN = re.compile(r"[\w./+][\w./+-]{0,127}", re.ASCII)
 """What may pass from a log into a command that somebody pastes."""
 
 
@@ -39,7 +39,7 @@ class Catalogue:
                 for literal in needs[0]:
                     self._index.setdefault(literal, []).append((_compile(fix.id, symptom), fix.id))
                 if not any(all(_covered(text, keywords) for text in texts) for texts in needs):
-                    keywords += needs[0]
+                    keywords += [_unquoted(text) for text in needs[0]]
         self.keywords = tuple(keywords)
 
     def match(self, said: str) -> dict[str, Words]:
@@ -69,6 +69,15 @@ class Catalogue:
 def catalogue(fixes: tuple[Fix, ...]) -> Catalogue:
     """The catalogue of these fixes; made once."""
     return Catalogue(fixes)
+
+
+def _plain(word: str) -> str:
+    return word if _PLAIN.fullmatch(word) else "…"
+
+
+def _unquoted(text: str) -> str:
+    """The part that stands in a raw line whatever quotes it uses."""
+    return max(re.split("['\"]", text), key=len)
 
 
 def _covered(text: str, keywords: list[str]) -> bool:

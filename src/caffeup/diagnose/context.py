@@ -85,6 +85,13 @@ _TELLS: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
 )
 _IMPLIED = {"CUDNN_STATUS_SUBLIBRARY_": "9.0"}
 _DISTROS = (("ubuntu", "buntu"), ("debian", "Debian"), ("fedora", "Fedora"), ("centos", "CentOS"), ("arch", "Arch Linux"))
+_LIKE = (
+    ("-pc-linux-gnu/", ("arch",)),
+    ("-redhat-linux/", ("fedora", "rhel", "centos")),
+    ("-suse-linux/", ("suse", "opensuse")),
+    ("-linux-gnu/", ("debian",)),
+)
+"""Folders of the compiler that only one family of distributions has."""
 _ENOUGH = 3
 
 
@@ -94,6 +101,7 @@ class Tells:
     def __init__(self) -> None:
         self._versions: dict[str, list[Version]] = {}
         self._distro = ""
+        self._like: tuple[str, ...] = ()
         self._mode = ""
 
     def look(self, block: str) -> None:
@@ -106,6 +114,8 @@ class Tells:
             self._mode = "cpu" if "-DCPU_ONLY" in block else "gpu" if "/bin/nvcc " in block or "\nNVCC " in block else ""
         if not self._distro:
             self._distro = next((name for name, word in _DISTROS if word in block), "")
+        if not self._like:
+            self._like = next((like for word, like in _LIKE if word in block), ())
 
     @staticmethod
     def _note(found: list[Version], literal: str, pattern: re.Pattern[str], block: str) -> None:
@@ -126,6 +136,7 @@ class Tells:
             versions={**given.versions, **{k: v for k, v in told.items() if not _same(given.versions.get(k), v)}},
             mode=self._mode or given.mode,
             distro=given.distro or self._distro,
+            distro_like=given.distro_like or self._like,
         )
 
 

@@ -160,7 +160,6 @@ _RULES = (
     *_rules(
         Kind.COMPILE,
         ("error: |error : ", r"^(?:[\w./+-]+: )?(?:fatal |internal compiler )?error ?: (?P<what>.*)"),
-        ("#error", r"(?P<what>#error .*)"),
     ),
 )
 

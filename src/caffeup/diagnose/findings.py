@@ -19,6 +19,9 @@ MOST_STRAYS = 3
 """Unknown errors that are shown; the first is the one to ask about."""
 SHOWN_WIDTH = 400
 
+SAME_DEATH = 5
+"""A failed check so few lines after a known one belongs to the same dying process."""
+
 UNKNOWN = "log.unknown"
 STOPPED = "log.stopped"
 
@@ -145,7 +148,11 @@ def _strays(notes: Notes, *, found: bool, log: str) -> Iterator[Finding]:
 
 
 def _explained(event: Event, notes: Notes) -> bool:
-    """Whether a known cause in the same source file, or in the same link, explains it."""
+    """Whether a known cause in the same source file, the same link or just before it explains it."""
+    if event.kind is Kind.CONFIGURE and notes.seen:
+        return True
+    if event.kind is Kind.CHECK and any(0 <= event.number - seen.event.number <= SAME_DEATH for seen in notes.seen.values()):
+        return True
     if event.stem:
         return event.stem in notes.stems
     return any(seen.event.kind is event.kind for seen in notes.seen.values())

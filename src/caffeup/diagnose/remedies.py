@@ -82,7 +82,7 @@ def _install(library: str, facts: Facts, context: Context) -> Remedy:
     distros: DistroFile = facts.reader.table("distros", DistroFile)
     row = next((one for one in rows.library if one.id == library), None)
     title = row.title if row else library
-    family = distros.distro_of(context.distro, context.distro_like) if context.distro else None
+    family = distros.distro_of(context.distro, context.distro_like)
     if row is not None and family is not None:
         names = row.packages_on(family.id, context.distro, context.distro_version, context.versions.get("python"))
         if names:

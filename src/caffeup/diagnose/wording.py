@@ -15,6 +15,12 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\
 _UNSAFE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _QUOTES = str.maketrans("‘’‚‛`´“”„「」", "'''''''''''")
 
+_STAMP = re.compile(
+    r"^(?:(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?\]?"
+    r"|\[?\d\d:\d\d:\d\d(?:\.\d+)?\]|#\d+ \d+\.\d+|>) +)+"
+)
+"""What build servers, container builders and mail put before each line."""
+
 _CHINESE = re.compile(r"[\u4e00-\u9fff：]")
 _FROM_CHINESE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), words)
@@ -26,6 +32,7 @@ _FROM_CHINESE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"错误: *", "error: "),
         (r"警告: *", "warning: "),
         (r"(?:附注|备注|注意|注): *", "note: "),
+        (r"\b行 *(\d+): ", r"line \1: "),
         (r"错误 (\d+)\s*$", r"Error \1"),
         (r"没有那个文件或目录|没有该文件或目录", "No such file or directory"),
         (r" *在此作用域中尚未声明", " was not declared in this scope"),
@@ -118,6 +125,8 @@ def clean(line: str) -> str:
 def canonical(line: str) -> str:
     """A clean line in the words of English gcc and GNU ld, with straight single quotes where a name is quoted."""
     said = line.translate(_QUOTES)
+    if said[:1] in "[#>0123456789":
+        said = _STAMP.sub("", said)
     if not said.isascii() and _CHINESE.search(said):
         for pattern, words in _FROM_CHINESE:
             said = pattern.sub(words, said)
