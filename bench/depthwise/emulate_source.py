@@ -1,0 +1,21 @@
+"""Turns the kernels' source into C++ for emulate.hpp: `kernel<<<grid, block, 0, stream>>>(arguments);` becomes a call."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+LAUNCH = re.compile(r"(\w+<[^;{}]*?>)\s*<<<([^;]*?),\s*([^;]*?), 0, stream>>>\(([^;]*?)\);", re.S)
+
+
+def emulated(source: str) -> str:
+    """The source with every launch replaced; raises ValueError where one was not understood."""
+    text = LAUNCH.sub(r"::emulate::launch(\2, \3, [&] { \1(\4); });", source)
+    if "<<<" in text:
+        raise ValueError("a launch that this script does not understand: " + text[text.index("<<<") - 80 :][:200])
+    return text.replace("#include <cuda_runtime.h>\n", "")
+
+
+if __name__ == "__main__":
+    sys.stdout.write("#define DEPTHWISE_CONV_STANDALONE\n" + emulated(Path(sys.argv[1]).read_text()))
