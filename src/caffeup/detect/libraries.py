@@ -74,7 +74,7 @@ def probe_libraries(host: Host, system: System, rows: Sequence[LibraryRow], pref
 
 def _probe_row(host: Host, row: LibraryRow, roots: Sequence[Root], triplet: str) -> _Row:
     seen = _Row([], [], [])
-    known: set[tuple[str, str]] = set()
+    known: set[str] = set()
     for root in roots:
         before = len(seen.hits) + len(seen.tried)
         headers = list(_header_folders(host, row, root))
@@ -83,21 +83,15 @@ def _probe_row(host: Host, row: LibraryRow, roots: Sequence[Root], triplet: str)
             if hit is None:
                 continue
             header = host.real_path(f"{folder}/{row.headers[0]}") or folder
-            library = host.real_path(_library_file(host, hit.folder, hit.library.libraries[0]) or hit.folder) or hit.folder
-            if (header, library) not in known:
-                known.add((header, library))
-                seen.hits.append(hit.library)
+            if header not in known:
+                known.add(header)
+                seen.hits.append(hit)
         if len(seen.hits) + len(seen.tried) == before:
             seen.tried.append(Attempt(where=root.path, outcome=_absent(host, row, root, headers=bool(headers))))
     return seen
 
 
-class _Hit(NamedTuple):
-    library: Library
-    folder: str
-
-
-def _pair(host: Host, row: LibraryRow, root: Root, place: int, folder: str, triplet: str, seen: _Row) -> Optional[_Hit]:
+def _pair(host: Host, row: LibraryRow, root: Root, place: int, folder: str, triplet: str, seen: _Row) -> Optional[Library]:
     """The first library in the folders of this place that goes with the headers of ``folder``."""
     header = f"{folder}/{row.headers[0]}"
     other: tuple[str, Optional[Version]] = ("", None)
@@ -122,7 +116,7 @@ def _pair(host: Host, row: LibraryRow, root: Root, place: int, folder: str, trip
                 Attempt(where=lib, outcome=f"no lib{lacking}, which {row.title} {version or ''} has".replace("  ", " "))
             )
             continue
-        return _Hit(_library(host, row, root, folder, lib, (*names, *parts), version, triplet), lib)
+        return _library(host, row, root, folder, lib, (*names, *parts), version, triplet)
     if other[0] or not any(half.folder == folder for half in seen.halves):
         seen.halves.append(Half(folder, header, version or _version(host, row, folder, ""), other[0], other[1]))
     return None

@@ -146,14 +146,16 @@ def _boost_python_files(host: Host, folders: Sequence[str], boost: Optional[Vers
     """``{name: file it leads to}`` for each folder, only of the Boost whose headers are used."""
     found = []
     for folder in dict.fromkeys(folders):
-        files: dict[str, str] = {}
         base = f"{glob.escape(folder)}/libboost_python*"
-        for path in (*host.glob(f"{base}.a"), *host.glob(f"{base}.so")):
-            real = host.real_path(path)
-            if real is not None and (boost is None or agrees(boost, from_file_name(real), 2)):
-                files[path.rpartition("/")[2].removeprefix("lib").rpartition(".")[0]] = real
-        if files:
-            found.append((folder, files))
+        files: dict[str, str] = {}
+        for path in (
+            *host.glob(f"{base}.a"),
+            *host.glob(f"{base}.so"),
+        ):  # the linker takes the .so of two; an archive tells no version
+            files[path.rpartition("/")[2].removeprefix("lib").rpartition(".")[0]] = host.real_path(path) or path
+        fitting = {name: file for name, file in files.items() if boost is None or agrees(boost, from_file_name(file), 2)}
+        if fitting:
+            found.append((folder, fitting))
     return found
 
 
