@@ -106,13 +106,7 @@ def _from_library(via: str, name: str, said: Optional[DriverAnswer], facts: Fact
     if said is None:
         return Answer(tried=(Attempt(where=f"{via} ({name})", outcome="not there"),))
     where = f"{via} ({said.library or name})"
-    release, cuda = parse_version(said.release), cuda_of_number(said.cuda)
-    # The evidence keeps NVIDIA's own spelling: as a version, 580.65.06 becomes 580.65.6.
-    driver = (
-        Driver(via=via, evidence=f"{said.library or name}: {said.release}", release=release, cuda=cuda)
-        if release or cuda
-        else None
-    )
+    driver = _driver(via, said.library or name, said.release, cuda_of_number(said.cuda), facts)
     gpus = tuple(
         Gpu(
             via=via,
@@ -162,7 +156,7 @@ def _from_smi(host: Host, facts: Facts, system: System) -> Answer:
         return Answer(tried=(Attempt(where=program, outcome="no devices"),))
     banner = host.run((program,), timeout=5.0)
     cuda = parse_smi_cuda(banner.stdout) if banner is not None else None
-    return Answer(gpus=gpus, driver=Driver(via="nvidia-smi", evidence=program, release=parse_version(rows[0].release), cuda=cuda))
+    return Answer(gpus=gpus, driver=_driver("nvidia-smi", program, rows[0].release, cuda, facts))
 
 
 def _query(host: Host, program: str, fields: tuple[str, ...]) -> Optional[Output]:
@@ -180,14 +174,18 @@ def _outcome(output: Optional[Output]) -> str:
 
 def _driver_of_module(host: Host, facts: Facts) -> Optional[Driver]:
     """The loaded kernel module's own word, where the libraries say nothing."""
-    release = parse_proc_version(host.read_text(PROC_VERSION) or "")
-    if release is None:
+    words = parse_proc_version(host.read_text(PROC_VERSION) or "")
+    return _driver("kernel module", PROC_VERSION, words, None, facts) if words else None
+
+
+def _driver(via: str, where: str, words: str, cuda: Optional[Version], facts: Facts) -> Optional[Driver]:
+    """The driver; its evidence keeps NVIDIA's own spelling, because as a version 580.65.06 becomes 580.65.6."""
+    release = parse_version(words)
+    if release is None and cuda is None:
         return None
-    return Driver(via="kernel module", evidence=PROC_VERSION, release=release, cuda=_cuda_of(facts, release))
-
-
-def _cuda_of(facts: Facts, release: Version) -> Optional[Version]:
-    return facts.newest_cuda_for_driver(release)
+    if cuda is None and release is not None:
+        cuda = facts.newest_cuda_for_driver(release)
+    return Driver(via=via, evidence=f"{where}: {words}" if words else where, release=release, cuda=cuda)
 
 
 # --- why there is none ------------------------------------------------------------------------------------

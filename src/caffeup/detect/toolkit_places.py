@@ -106,8 +106,7 @@ def _from_path(host: Host, system: System) -> tuple[tuple[Place, ...], tuple[Att
         return (), (Attempt(where="nvcc on PATH", outcome="not there"),)
     places: tuple[Place, ...] = ()
     tried: tuple[Attempt, ...] = ()
-    for program in programs:
-        real = host.real_path(program) or program
+    for real, program in _distinct(host, programs):
         root = os.path.dirname(os.path.dirname(real))  # noqa: PTH120 - paths of a Host are text
         plain = os.path.basename(real) == "nvcc" and root not in SHARED_ROOTS  # noqa: PTH119
         if plain and _is_toolkit(host, system, root):
@@ -117,6 +116,14 @@ def _from_path(host: Host, system: System) -> tuple[tuple[Place, ...], tuple[Att
         places += found
         tried += missed
     return places, tried
+
+
+def _distinct(host: Host, programs: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Real path and first name of each: /bin is often a link to /usr/bin."""
+    found: dict[str, str] = {}
+    for program in programs:
+        found.setdefault(host.real_path(program) or program, program)
+    return tuple(found.items())
 
 
 def _unresolved(host: Host, program: str, root: str) -> str:

@@ -107,8 +107,13 @@ def _library_dirs(host: Host, system: System, place: Place) -> tuple[str, ...]:
     elif place.layout is ToolkitLayout.SPLIT_WHEELS:
         folders = existing(host, (f"{place.root}/{part}/lib" for part in ("cuda_runtime", "cublas", "curand")))
     else:
-        targets = (f"{folder}/lib" for folder in target_folders(place.root, system))
-        folders = existing(host, (f"{place.root}/lib64", f"{place.root}/lib", *targets))
+        targets = tuple(f"{folder}/lib" for folder in target_folders(place.root, system))
+        shared = (
+            ()
+            if place.layout is ToolkitLayout.CONDA and existing(host, targets)
+            else (f"{place.root}/lib64", f"{place.root}/lib")
+        )
+        folders = existing(host, (*shared, *targets))  # conda's lib holds a copy of everything else, too
     return tuple(folder for folder in folders if any(host.glob(f"{glob.escape(folder)}/{lib}[._]*") for _, lib in PARTS.values()))
 
 

@@ -60,10 +60,10 @@ def parse_smi_cuda(text: str) -> Optional[Version]:
     return Version(found[1]) if found else None
 
 
-def parse_proc_version(text: str) -> Optional[Version]:
-    """The release in /proc/driver/nvidia/version, of NVIDIA's closed and open modules."""
+def parse_proc_version(text: str) -> str:
+    """Release of the loaded module as NVIDIA writes it (``580.65.06``), closed or open; empty where it says none."""
     found = re.search(r"NVRM version:.*?\s([0-9]{2,4}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)\b", text)
-    return Version(found[1]) if found else None
+    return found[1] if found else ""
 
 
 def cuda_of_number(number: int) -> Optional[Version]:

@@ -1,0 +1,28 @@
+"""What all tests share: goldens, and the machines under tests/machines/."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Callable
+
+import pytest
+
+Golden = Callable[[Path, str], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--bless", action="store_true", help="write the expected results instead of comparing with them")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Compares text with the file that holds what is expected; ``--bless`` writes that file."""
+
+    def check(path: Path, text: str) -> None:
+        if request.config.getoption("--bless"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8", newline="\n")
+        assert path.is_file(), f"{path} is missing; pytest --bless writes it"
+        assert text == path.read_text(encoding="utf-8")
+
+    return check

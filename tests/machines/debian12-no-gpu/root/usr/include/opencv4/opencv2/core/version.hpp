@@ -1,0 +1,4 @@
+#define CV_VERSION_MAJOR    4
+#define CV_VERSION_MINOR    6
+#define CV_VERSION_REVISION 0
+#define CV_VERSION_STATUS   ""

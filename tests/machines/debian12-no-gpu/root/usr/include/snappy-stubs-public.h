@@ -1,0 +1,4 @@
+#define SNAPPY_MAJOR 1
+#define SNAPPY_MINOR 1
+#define SNAPPY_PATCHLEVEL 9
+#define SNAPPY_VERSION \

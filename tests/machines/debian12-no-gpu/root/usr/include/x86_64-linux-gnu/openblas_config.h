@@ -1,0 +1,1 @@
+openblas-pthread/openblas_config.h

@@ -1,0 +1,1 @@
+openblas-pthread/cblas.h

@@ -1,0 +1,2 @@
+#define BOOST_VERSION 107100
+#define BOOST_LIB_VERSION "1_71"

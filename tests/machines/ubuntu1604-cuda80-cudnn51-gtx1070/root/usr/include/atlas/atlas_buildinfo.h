@@ -1,0 +1,1 @@
+#define ATL_VERS "3.10.2"

@@ -1,0 +1,2 @@
+#define BOOST_VERSION 105800
+#define BOOST_LIB_VERSION "1_58"
