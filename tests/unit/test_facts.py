@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any, Optional
 
 import msgspec
 import pytest
@@ -14,10 +15,10 @@ from caffeup.facts.load import load_facts, merge
 from caffeup.facts.ranges import BadRange, Range
 from caffeup.facts.tables import CompilerFile, CudaFile, CudnnFile, Gpu, GpuFile
 from caffeup.model.base import ComputeCapability
-from caffeup.model.fix import Condition
+from caffeup.model.fix import Condition, Fix
 
 FACTS = load_facts()
-TABLES = {"gpus": GpuFile, "cuda": CudaFile, "compilers": CompilerFile, "cudnn": CudnnFile}
+TABLES: dict[str, Any] = {"gpus": GpuFile, "cuda": CudaFile, "compilers": CompilerFile, "cudnn": CudnnFile}
 ROWS = [
     pytest.param(name, field, row, id=f"{name}.{field}#{row.id}")
     for name, kind in TABLES.items()
@@ -33,19 +34,19 @@ def cc(text: str) -> ComputeCapability:
 
 
 @pytest.mark.parametrize(("name", "field", "row"), ROWS)
-def test_every_row_has_a_source(name, field, row) -> None:
+def test_every_row_has_a_source(name: str, field: str, row: Any) -> None:
     assert row.source
     assert all(text.strip() for text in row.source)
 
 
 @pytest.mark.parametrize(("name", "field", "row"), ROWS)
-def test_ranges_are_half_open_and_not_empty(name, field, row) -> None:
+def test_ranges_are_half_open_and_not_empty(name: str, field: str, row: Any) -> None:
     for key in RANGES.get(field, ()):
-        assert Range.parse(getattr(row, key))
+        assert Range.parse(getattr(row, key)).text == getattr(row, key)
 
 
 @pytest.mark.parametrize(("name", "kind"), TABLES.items(), ids=lambda x: x if isinstance(x, str) else "")
-def test_ids_are_unique(name, kind) -> None:
+def test_ids_are_unique(name: str, kind: Any) -> None:
     table = FACTS.reader.table(name, kind)
     for field in kind.__struct_fields__:
         ids = [row.id for row in getattr(table, field)]
@@ -55,7 +56,7 @@ def test_ids_are_unique(name, kind) -> None:
 @pytest.mark.parametrize(
     ("name", "field", "key"), [("cuda", "cuda", "cuda"), ("compilers", "host_compiler", "cuda"), ("cudnn", "cudnn", "cudnn")]
 )
-def test_ranges_do_not_overlap(name, field, key) -> None:
+def test_ranges_do_not_overlap(name: str, field: str, key: str) -> None:
     rows = getattr(FACTS.reader.table(name, TABLES[name]), field)
     ranges = sorted((Range.parse(getattr(row, key)) for row in rows), key=lambda one: one.low or Version("0"))
     for one, two in zip(ranges, ranges[1:]):
@@ -67,8 +68,8 @@ def test_ranges_do_not_overlap(name, field, key) -> None:
 def test_compute_capabilities_named_elsewhere_are_rows() -> None:
     for row in FACTS.reader.table("gpus", GpuFile).jetson:
         assert FACTS.known(row.compute_capability)
-    for row in FACTS.reader.table("cudnn", CudnnFile).cudnn:
-        assert FACTS.known(cc(row.cc))
+    for other in FACTS.reader.table("cudnn", CudnnFile).cudnn:
+        assert FACTS.known(cc(other.cc))
 
 
 def test_no_two_gpus_share_a_card() -> None:
@@ -84,7 +85,7 @@ def test_a_release_lies_in_its_own_range_and_needs_no_newer_driver_than_it_bring
 
 
 @pytest.mark.parametrize("fix", FACTS.fixes, ids=lambda fix: fix.id)
-def test_every_fix_says_when_or_what_it_looks_like(fix) -> None:
+def test_every_fix_says_when_or_what_it_looks_like(fix: Fix) -> None:
     assert fix.source
     conditions = [getattr(fix.when, name) for name in Condition.__struct_fields__]
     files = any(type(one).__name__ == "NewFile" for one in fix.remedy)
@@ -150,7 +151,7 @@ def test_minimum_driver(cuda: str, driver: str) -> None:
     ("cuda", "gcc"),
     [("8.0", 5), ("9.1", 6), ("10.0", 7), ("10.2", 8), ("11.0", 9), ("11.5", 11), ("12.4", 13), ("13.0", 15), ("6.5", None)],
 )
-def test_max_gcc(cuda: str, gcc) -> None:
+def test_max_gcc(cuda: str, gcc: Optional[int]) -> None:
     assert FACTS.max_gcc(Version(cuda)) == gcc
 
 
@@ -172,7 +173,7 @@ def test_max_gcc(cuda: str, gcc) -> None:
         ("", None),
     ],
 )
-def test_a_card_by_its_name(name: str, capability) -> None:
+def test_a_card_by_its_name(name: str, capability: Optional[str]) -> None:
     assert FACTS.gpu_by_name(name) == (cc(capability) if capability else None)
 
 

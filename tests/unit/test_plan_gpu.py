@@ -1,0 +1,459 @@
+"""The GPU side of the plan: mode, compute capabilities, toolkit, compiler, cuDNN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from packaging.version import Version
+
+from caffeup.model.machine import CudnnHeader, CudnnLibrary, GpuState, Machine, System, ToolkitLayout
+from caffeup.model.plan import Plan, Switch
+from planvalues import (
+    GIB,
+    KEYS,
+    cc,
+    cudnn,
+    gcc,
+    gpu,
+    ids,
+    machine,
+    notes,
+    plan,
+    toolkit,
+    tree,
+    value_of,
+)
+
+RTX_4090 = gpu("NVIDIA GeForce RTX 4090", "8.9")
+GTX_1080_TI = gpu("NVIDIA GeForce GTX 1080 Ti", "6.1")
+RTX_5090 = gpu("NVIDIA GeForce RTX 5090", "12.0")
+H200 = gpu("NVIDIA H200", "9.0")
+
+
+def because(the_plan: Plan, key: str) -> str:
+    return the_plan.decision(key).because
+
+
+def why_not(the_plan: Plan, key: str, word: str) -> str:
+    return next(one.because for one in the_plan.decision(key).rejected if word in one.value)
+
+
+def without(the_machine: Machine, **changes: Any) -> Machine:
+    return msgspec.structs.replace(the_machine, **changes)
+
+
+# --- mode ---------------------------------------------------------------------------------------------------
+
+
+def test_no_gpu_and_no_toolkit_is_cpu_only_and_said() -> None:
+    made = plan(machine())
+    assert not made.gpu
+    assert value_of(made, "CPU_ONLY") == ("1",)
+    assert because(made, "mode") == "no GPU and no CUDA toolkit"
+    assert not made.conflicts
+    assert made.test_filter == "*GPU*:*CuDNN*"
+
+
+def test_a_gpu_without_a_toolkit_is_never_a_silent_cpu_build() -> None:
+    made = plan(machine(RTX_4090, driver="535.154.05", driver_cuda="12.2"))
+    assert ids(made) == {"no-toolkit"}
+    ways = [one.text for one in made.conflicts[0].remedies]
+    assert any("11.8 or newer, not newer than 12.2" in text for text in ways)
+    assert any("--cpu" in command for one in made.conflicts[0].remedies for command in one.commands)
+    assert not any(one.by_caffeup for one in made.conflicts[0].remedies)
+
+
+def test_wheels_are_offered_where_they_can_serve() -> None:
+    made = plan(machine(RTX_4090, driver="580.65.06"))
+    assert made.conflicts[0].remedies[0].by_caffeup
+    assert "--cuda wheels" in made.conflicts[0].remedies[0].commands[0]
+    old_card = plan(machine(GTX_1080_TI, driver="580.65.06"))
+    assert not any(one.by_caffeup for one in old_card.conflicts[0].remedies)
+    assert any("older than 13.0" in one.text for one in old_card.conflicts[0].remedies)
+
+
+@pytest.mark.parametrize(("state", "name"), [(GpuState.NO_DRIVER, "no-driver"), (GpuState.DRIVER_SILENT, "driver-silent")])
+def test_a_gpu_that_cannot_be_used_is_a_conflict(state: GpuState, name: str) -> None:
+    assert ids(plan(machine(state=state))) == {name}
+    with_toolkit = plan(machine(state=state, toolkits=(toolkit("12.4"),)))
+    assert with_toolkit.gpu
+    assert name in notes(with_toolkit)
+    assert ids(with_toolkit) == {"arch-needed"}
+
+
+def test_cpu_is_forced() -> None:
+    made = plan(machine(RTX_4090, toolkits=(toolkit("12.4"),)), cpu=True)
+    assert not made.gpu
+    assert not made.links
+    assert value_of(made, "CUDA_DIR") == ()
+    assert not made.conflicts
+
+
+def test_a_tree_without_a_cpu_build_says_so() -> None:
+    keys = tuple(key for key in KEYS if key != "CPU_ONLY")
+    assert ids(plan(machine(), tree(cpu_only=False, config_keys=keys), cpu=True)) == {"cpu-not-possible"}
+    assert ids(plan(machine(), tree(cpu_only=False, config_keys=keys))) == {"no-toolkit"}
+
+
+def test_a_toolkit_that_lacks_parts_is_not_used_where_no_gpu_is_seen() -> None:
+    made = plan(machine(toolkits=(toolkit("13.0", missing=("cublas", "curand")),)))
+    assert not made.gpu
+    assert "lacks cublas, curand" in because(made, "mode")
+    assert not made.conflicts
+
+
+def test_a_toolkit_that_lacks_parts_stops_a_machine_with_a_gpu() -> None:
+    made = plan(machine(H200, driver="580.65.06", toolkits=(toolkit("13.0", missing=("cublas",)),)))
+    assert ids(made) == {"toolkit-incomplete"}
+    assert any(one.by_caffeup for one in made.conflicts[0].remedies)
+
+
+def test_a_container_without_its_gpu_is_told() -> None:
+    made = plan(machine(state=GpuState.HIDDEN))
+    assert not made.gpu
+    assert "gpu-hidden" in notes(made)
+
+
+# --- compute capabilities ----------------------------------------------------------------------------------------
+
+
+def test_the_local_gpu_gets_sass_and_ptx() -> None:
+    made = plan(machine(RTX_4090, toolkits=(toolkit("12.4"),)))
+    assert not made.conflicts
+    assert made.sass == (cc("8.9"),)
+    assert made.ptx == cc("8.9")
+    assert value_of(made, "CUDA_ARCH") == (
+        "-gencode",
+        "arch=compute_89,code=sm_89",
+        "-gencode",
+        "arch=compute_89,code=compute_89",
+    )
+    assert made.test_filter == ""
+
+
+def test_two_gpus_get_sass_each_and_ptx_of_the_newest() -> None:
+    made = plan(machine(RTX_4090, gpu("A100", "8.0", 1), gpu("A100", "8.0", 2), toolkits=(toolkit("12.4"),)))
+    assert [str(one) for one in made.sass] == ["8.0", "8.9"]
+    assert made.ptx == cc("8.9")
+
+
+def test_a_card_newer_than_the_toolkit_gets_ptx_with_a_note() -> None:
+    made = plan(machine(RTX_5090, driver="570.86.10", toolkits=(toolkit("12.4"),)))
+    assert not made.conflicts
+    assert made.sass == ()
+    assert made.ptx == cc("9.0")
+    assert value_of(made, "CUDA_ARCH") == ("-gencode", "arch=compute_90,code=compute_90")
+    note = next(one for one in made.notes if one.id == "gpu-newer")
+    assert "12.8" in note.remedies[0].text
+
+
+def test_sass_of_the_same_major_runs_on_a_newer_minor() -> None:
+    made = plan(machine(RTX_4090, toolkits=(toolkit("11.5"),)))
+    assert made.sass == (cc("8.6"),)
+    assert made.ptx == cc("8.6")
+    assert "gpu-newer" in notes(made)
+
+
+def test_ptx_is_never_of_something_newer_than_the_card() -> None:
+    made = plan(machine(gpu("a card to come", "10.7"), toolkits=(toolkit("13.0"),)))
+    assert made.ptx == cc("10.3")
+
+
+def test_with_an_old_and_a_too_new_card_ptx_serves_the_too_new_one() -> None:
+    made = plan(machine(gpu("Tesla T4", "7.5"), gpu("NVIDIA GeForce RTX 5090", "12.0", 1), toolkits=(toolkit("12.4"),)))
+    assert made.sass == (cc("7.5"),)
+    assert made.ptx == cc("9.0")
+
+
+def test_a_card_that_the_toolkit_dropped_names_toolkit_and_driver() -> None:
+    made = plan(machine(GTX_1080_TI, driver="580.65.06", toolkits=(toolkit("13.0"),)))
+    assert ids(made) == {"gpu-dropped"}
+    text = made.conflicts[0].remedies[0].text
+    assert "12.9" in text
+    assert "580" in text
+    assert "--cuda 12.9" in made.conflicts[0].remedies[0].commands[0]
+
+
+def test_with_another_card_the_dropped_one_can_be_left_out() -> None:
+    both = machine(GTX_1080_TI, gpu("RTX 4090", "8.9", 1), toolkits=(toolkit("13.0"),))
+    made = plan(both)
+    assert ids(made) == {"gpu-dropped"}
+    assert made.sass == (cc("8.9"),)
+    asked = plan(both, arch=("8.9",))
+    assert not asked.conflicts
+    assert "gpu-left-out" in notes(asked)
+
+
+def test_fermi_has_no_ptx_of_its_own_minor() -> None:
+    made = plan(machine(gpu("GTX 460", "2.1"), driver="375.26", compilers=(gcc("5.4.0"),), toolkits=(toolkit("8.0.61"),)))
+    assert value_of(made, "CUDA_ARCH")[:2] == ("-gencode", "arch=compute_20,code=sm_21")
+    assert made.ptx is None
+
+
+def test_a_toolkit_without_a_gpu_asks_for_arch() -> None:
+    blind = machine(toolkits=(toolkit("12.4"),))
+    made = plan(blind)
+    assert made.gpu
+    assert ids(made) == {"arch-needed"}
+    assert plan(blind, arch=("8.6",)).sass == (cc("8.6"),)
+    with_yes = plan(blind, yes=True)
+    assert not with_yes.conflicts
+    assert cc("5.0") in with_yes.sass
+    assert cc("8.7") not in with_yes.sass
+    assert with_yes.ptx == cc("9.0")
+    assert with_yes.test_filter.startswith("*/2.*")
+    assert ids(plan(blind, yes=True, arch=("native",))) == {"arch-needed"}
+
+
+def test_arch_lists() -> None:
+    made = plan(machine(RTX_4090, toolkits=(toolkit("12.4"),)), arch=("8.6,8.9", "7.5"))
+    assert [str(one) for one in made.sass] == ["7.5", "8.6", "8.9"]
+    everything = plan(machine(RTX_4090, toolkits=(toolkit("12.4"),)), arch=("all",))
+    assert len(everything.sass) > 8
+    native = plan(machine(RTX_4090, toolkits=(toolkit("12.4"),)), arch=("native", "7.0"))
+    assert [str(one) for one in native.sass] == ["7.0", "8.9"]
+
+
+@pytest.mark.parametrize(
+    ("arch", "name"),
+    [("eight", "arch-unknown"), ("", "arch-needed"), ("6.1", "arch-not-supported"), ("99.0", "arch-not-supported")],
+)
+def test_arch_that_makes_no_sense(arch: str, name: str) -> None:
+    assert ids(plan(machine(toolkits=(toolkit("13.0"),), compilers=(gcc("13.2.0"),)), arch=(arch,))) == {name}
+
+
+def test_a_card_without_a_told_capability_is_known_by_its_name() -> None:
+    made = plan(machine(gpu("NVIDIA GeForce RTX 3090", None), toolkits=(toolkit("12.4"),)))
+    assert made.sass == (cc("8.6"),)
+
+
+def test_two_digit_majors_are_not_mixed_up() -> None:
+    made = plan(machine(RTX_5090, toolkits=(toolkit("12.8"),)))
+    assert value_of(made, "CUDA_ARCH")[1] == "arch=compute_120,code=sm_120"
+
+
+# --- toolkits ----------------------------------------------------------------------------------------------------
+
+
+def test_the_newest_toolkit_that_fits_is_taken_and_the_others_are_kept() -> None:
+    made = plan(
+        machine(RTX_4090, driver="550.54.14", toolkits=(toolkit("11.0"), toolkit("12.4"), toolkit("11.8"), toolkit("13.0")))
+    )
+    assert made.decision("toolkit").value.startswith("CUDA 12.4")
+    assert "needs driver 580.65.06" in why_not(made, "toolkit", "13.0")
+    assert "older than" in why_not(made, "toolkit", "11.0")
+    assert "newer" in why_not(made, "toolkit", "11.8")
+
+
+def test_the_environment_decides_between_toolkits_that_both_fit() -> None:
+    both = (toolkit("12.4"), toolkit("11.8", via="env CUDA_HOME"))
+    assert plan(machine(RTX_4090, toolkits=both)).decision("toolkit").value.startswith("CUDA 11.8")
+
+
+def test_an_older_card_makes_an_older_toolkit_win() -> None:
+    made = plan(machine(GTX_1080_TI, toolkits=(toolkit("13.0"), toolkit("12.4"))))
+    assert made.decision("toolkit").value.startswith("CUDA 12.4")
+    assert not made.conflicts
+    assert "no longer compiles" in why_not(made, "toolkit", "13.0")
+
+
+@pytest.mark.parametrize("wish", ["11.8", "/usr/local/cuda-11.8", "/usr/local/cuda-11.8/", "11"])
+def test_a_toolkit_is_asked_for(wish: str) -> None:
+    made = plan(machine(RTX_4090, toolkits=(toolkit("12.4"), toolkit("11.8.0", "/usr/local/cuda-11.8"))), cuda=wish)
+    assert made.decision("toolkit").value == "CUDA 11.8.0 in /usr/local/cuda-11.8"
+
+
+@pytest.mark.parametrize("wish", ["9.0", "/nowhere", "wheels", "$(rm)"])
+def test_a_toolkit_that_is_not_there_is_not_replaced(wish: str) -> None:
+    made = plan(machine(RTX_4090, toolkits=(toolkit("12.4"),)), cuda=wish)
+    assert ids(made) == {"toolkit-not-found"}
+    assert value_of(made, "CUDA_DIR") == ()
+
+
+def test_a_driver_that_is_too_old() -> None:
+    made = plan(machine(RTX_4090, driver="520.61.05", driver_cuda="11.8", toolkits=(toolkit("12.4"),)))
+    assert ids(made) == {"driver-too-old"}
+    assert "525.60.13" in made.conflicts[0].why
+
+
+def test_minor_versions_of_a_major_share_a_driver() -> None:
+    made = plan(machine(RTX_4090, driver="525.60.13", driver_cuda="12.0", toolkits=(toolkit("12.4"),)))
+    assert not made.conflicts
+
+
+def test_jetson_has_no_driver_of_its_own_number() -> None:
+    jetson = System(distro="ubuntu", distro_like=("debian",), arch="aarch64", jetson="NVIDIA Orin", cores=6, memory_bytes=8 * GIB)
+    made = plan(machine(gpu("Orin", "8.7"), driver="35.4", system=jetson, toolkits=(toolkit("11.4"),), compilers=(gcc("9.4.0"),)))
+    assert not made.conflicts
+    assert made.sass == (cc("8.7"),)
+
+
+def test_the_toolkit_is_reached_through_a_link() -> None:
+    made = plan(machine(RTX_4090, toolkits=(toolkit("12.4", "/home/me/my cuda $1"),)))
+    assert value_of(made, "CUDA_DIR") == (".caffeup/cuda",)
+    assert [(one.name, one.target) for one in made.links] == [("cuda", "/home/me/my cuda $1")]
+    assert ".caffeup/cuda/lib64" in made.run_paths
+
+
+def test_a_distributions_toolkit_never_puts_usr_first() -> None:
+    packaged = toolkit(
+        "11.5", "/usr", layout=ToolkitLayout.DISTRO, nvcc="/usr/lib/nvidia-cuda-toolkit/bin/nvcc",
+        include_dirs=("/usr/include",), library_dirs=("/usr/lib/x86_64-linux-gnu",),
+    )  # fmt: skip
+    made = plan(machine(gpu("RTX 3090", "8.6"), toolkits=(packaged,)))
+    assert value_of(made, "CUDA_DIR") == (".caffeup/cuda",)
+    assert [(one.name, one.target) for one in made.links] == [("cuda/bin", "/usr/lib/nvidia-cuda-toolkit/bin")]
+    assert not any(word in ("/usr", "/usr/include") for line in made.config for word in line.value)
+
+
+def test_cccl_is_given_to_the_host_compiler() -> None:
+    root = "/usr/local/cuda-13.0"
+    made = plan(machine(H200, toolkits=(toolkit("13.0", include_dirs=(f"{root}/include", f"{root}/include/cccl")),)))
+    assert ".caffeup/cuda/include/cccl" in value_of(made, "INCLUDE_DIRS")
+    assert ".caffeup/cuda/include" not in value_of(made, "INCLUDE_DIRS")
+
+
+def test_stubs_never_get_into_the_run_path() -> None:
+    root = "/usr/local/cuda-12.4"
+    made = plan(machine(RTX_4090, toolkits=(toolkit("12.4", library_dirs=(f"{root}/lib64", f"{root}/lib64/stubs")),)))
+    assert not any("stubs" in path for path in made.run_paths)
+
+
+# --- compiler ----------------------------------------------------------------------------------------------------
+
+
+def test_a_compiler_that_nvcc_accepts_is_chosen_and_the_default_left_alone() -> None:
+    made = plan(
+        machine(
+            RTX_4090,
+            toolkits=(toolkit("11.8"),),
+            compilers=(gcc("13.2.0"), gcc("10.5.0", "/usr/bin/g++-10"), gcc("11.4.0", "/usr/bin/g++-11")),
+        )
+    )
+    assert made.compiler == "/usr/bin/g++-11"
+    assert value_of(made, "CUSTOM_CXX") == ("/usr/bin/g++-11",)
+    assert "up to 11" in why_not(made, "compiler", "(/usr/bin/g++)")
+
+
+def test_compilers_that_are_all_too_new() -> None:
+    made = plan(machine(RTX_4090, toolkits=(toolkit("11.8"),), compilers=(gcc("13.2.0"),)))
+    assert ids(made) == {"compiler-too-new"}
+    assert made.conflicts[0].remedies[0].commands == ("sudo apt-get install g++-11",)
+
+
+def test_without_cuda_the_default_compiler_serves() -> None:
+    assert plan(machine(compilers=(gcc("15.1.0"), gcc("11.4.0", "/usr/bin/g++-11")))).compiler == "/usr/bin/g++"
+
+
+def test_no_compiler_is_something_to_install() -> None:
+    made = plan(machine(compilers=()))
+    assert "g++" in made.packages
+    assert not made.conflicts
+
+
+def test_a_broken_compiler_is_a_conflict() -> None:
+    assert ids(plan(machine(compilers=(gcc("12.2.0", works=False),)))) == {"no-compiler"}
+
+
+def test_condas_compiler_comes_last() -> None:
+    conda = gcc("12.3.0", "/opt/conda/bin/x86_64-conda-linux-gnu-g++", target="x86_64-conda-linux-gnu")
+    assert plan(machine(compilers=(conda, gcc("11.4.0")))).compiler == "/usr/bin/g++"
+
+
+def test_a_cross_compiler_is_not_taken() -> None:
+    other = gcc("12.3.0", "/usr/bin/aarch64-linux-gnu-g++", target="aarch64-linux-gnu")
+    assert plan(machine(compilers=(other, gcc("11.4.0", target="x86_64-linux-gnu")))).compiler == "/usr/bin/g++"
+
+
+def test_a_compiler_in_an_odd_place_is_linked_to() -> None:
+    made = plan(machine(compilers=(gcc("11.4.0", "/home/me/my tools/g++"),)))
+    assert value_of(made, "CUSTOM_CXX") == (".caffeup/bin/g++",)
+    assert made.links[0].target == "/home/me/my tools/g++"
+
+
+# --- cuDNN -------------------------------------------------------------------------------------------------------
+
+
+def test_cudnn_is_on_where_header_and_library_agree() -> None:
+    made = plan(machine(H200, toolkits=(toolkit("13.0"),), **cudnn("9.14.0")))
+    assert made.cudnn
+    assert value_of(made, "USE_CUDNN") == ("1",)
+    assert "cudnn-needs-gpu" in notes(made)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "version", "card", "words"),
+    [
+        ("13.0", "8.9.7", "9.0", "made for CUDA"),
+        ("12.4", "9.14.0", "6.1", "compute capability 6.1"),
+        ("8.0", "4.0.7", "5.2", "not one of 5 to 9"),
+        ("13.0", "10.1.0", "9.0", "not one of 5 to 9"),
+    ],
+)
+def test_cudnn_is_off_with_the_reason_where_it_does_not_fit(cuda: str, version: str, card: str, words: str) -> None:
+    old = (gcc("5.4.0"),) if cuda == "8.0" else (gcc("11.4.0"),)
+    made = plan(machine(gpu("card", card), toolkits=(toolkit(cuda),), compilers=old, **cudnn(version)))
+    assert not made.cudnn
+    assert words in because(made, "cudnn")
+    assert value_of(made, "USE_CUDNN") == ()
+
+
+def test_cudnn_header_and_library_that_differ() -> None:
+    parts = cudnn("8.9.7")
+    old = CudnnLibrary(via="glob", directory="/usr/lib", file="/usr/lib/libcudnn.so.7.6.5", version=Version("7.6.5"))
+    made = plan(machine(RTX_4090, toolkits=(toolkit("12.4"),), cudnn_headers=parts["cudnn_headers"], cudnn_libraries=(old,)))
+    assert not made.cudnn
+    assert "7.6.5" in because(made, "cudnn")
+
+
+def test_a_library_older_than_its_header_is_refused_and_a_newer_one_noted() -> None:
+    header = cudnn("9.5.0")["cudnn_headers"]
+    older = plan(
+        machine(RTX_4090, toolkits=(toolkit("12.4"),), cudnn_headers=header, cudnn_libraries=cudnn("9.1.0")["cudnn_libraries"])
+    )
+    assert not older.cudnn
+    newer = plan(
+        machine(RTX_4090, toolkits=(toolkit("12.4"),), cudnn_headers=header, cudnn_libraries=cudnn("9.8.0")["cudnn_libraries"])
+    )
+    assert newer.cudnn
+    assert "cudnn-differ" in notes(newer)
+
+
+def test_of_two_headers_the_toolkits_own_is_taken() -> None:
+    root = "/usr/local/cuda-11.8"
+    headers = (
+        CudnnHeader(via="glob", directory="/usr/include", version=Version("8.9.7")),
+        CudnnHeader(via="glob", directory=f"{root}/include", version=Version("8.6.0")),
+    )
+    libraries = (
+        *cudnn("8.9.7")["cudnn_libraries"],
+        CudnnLibrary(via="glob", directory=f"{root}/lib64", file=f"{root}/lib64/libcudnn.so.8.6.0", version=Version("8.6.0")),
+    )
+    made = plan(machine(gpu("RTX 3090", "8.6"), toolkits=(toolkit("11.8"),), cudnn_headers=headers, cudnn_libraries=libraries))
+    assert made.decision("cudnn").value == "8.6.0"
+    assert "first" in why_not(made, "cudnn", "8.9.7")
+
+
+def test_the_cudnn_of_another_toolkit_is_left_alone() -> None:
+    root = "/usr/local/cuda-11.8"
+    parts = cudnn("8.9.7", f"{root}/include", f"{root}/lib64")
+    made = plan(machine(RTX_4090, toolkits=(toolkit("12.4"), toolkit("11.8")), **parts))
+    assert not made.cudnn
+    assert "another toolkit" in because(made, "cudnn")
+
+
+def test_cudnn_elsewhere_is_linked_to_and_in_the_run_path() -> None:
+    made = plan(machine(H200, toolkits=(toolkit("13.0"),), **cudnn("9.14.0", "/home/me/a b/include", "/home/me/a b/lib")))
+    assert value_of(made, "INCLUDE_DIRS")[0] == ".caffeup/deps/cudnn-include"
+    assert ".caffeup/deps/cudnn-lib" in made.run_paths
+    assert {"deps/cudnn-include", "deps/cudnn-lib"} <= {one.name for one in made.links}
+
+
+def test_cudnn_off_and_on_by_request() -> None:
+    good = machine(H200, toolkits=(toolkit("13.0"),), **cudnn("9.14.0"))
+    assert not plan(good, cudnn=Switch.OFF).cudnn
+    assert plan(good, cudnn=Switch.ON).cudnn
+    assert ids(plan(machine(H200, toolkits=(toolkit("13.0"),)), cudnn=Switch.ON)) == {"cudnn-unusable"}
+    assert ids(plan(machine(), cudnn=Switch.ON)) == {"cudnn-without-cuda"}
