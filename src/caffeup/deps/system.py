@@ -6,11 +6,8 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Optional, Protocol
 
-from packaging.version import Version
-
 from caffeup.facts.distros import DistroFile, Repository
-from caffeup.facts.libraries import Kind, LibraryRow
-from caffeup.facts.ranges import Range
+from caffeup.facts.libraries import Kind, LibraryRow, release_within
 from caffeup.model.base import Value
 from caffeup.model.machine import Python, PythonKind, System
 
@@ -127,16 +124,10 @@ def _not_the_distributions(row: LibraryRow, python: Optional[Python]) -> Optiona
 
 
 def _repositories(rows: Sequence[Repository], system: System) -> tuple[str, ...]:
-    number = system.distro_version
-    major = number.replace(".", "").isdigit()
     for row in rows:
-        if system.distro in row.distros and (not row.releases or (major and _in(number, row.releases))):
+        if system.distro in row.distros and (not row.releases or release_within(row.releases, system.distro_version)):
             return tuple(command.removeprefix("sudo ") if system.root else command for command in row.commands)
     return ()
-
-
-def _in(number: str, text: str) -> bool:
-    return Version(number) in Range.parse(text)
 
 
 def _called(system: System) -> str:

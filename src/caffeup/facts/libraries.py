@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from caffeup.facts.ranges import Range
 from caffeup.model.base import Value, Word
@@ -115,7 +115,7 @@ class LibraryRow(Value, kw_only=True):
         for entry in self.packages:
             if entry.family != family or (entry.distro and distro not in entry.distro):
                 continue
-            if entry.releases and not _within(entry.releases, release):
+            if entry.releases and not release_within(entry.releases, release):
                 continue
             if entry.python and (python is None or python not in Range.parse(entry.python)):
                 continue
@@ -129,7 +129,9 @@ class LibraryFile(Value, kw_only=True):
     library: tuple[LibraryRow, ...] = ()
 
 
-def _within(text: str, release: str) -> bool:
-    if not release.replace(".", "").isdigit():
+def release_within(text: str, release: str) -> bool:
+    """Whether a ``VERSION_ID`` is in a range; False for what is no number (rolling and unreleased distributions)."""
+    try:
+        return Version(release) in Range.parse(text)
+    except InvalidVersion:
         return False
-    return Version(release) in Range.parse(text)
