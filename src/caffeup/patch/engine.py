@@ -192,19 +192,21 @@ def _require_writable(disk: Disk) -> None:
 def _targets(wanted: tuple[Wanted, ...], worked: Worked) -> tuple[Target, ...]:
     """What has to be compiled: what this run changes."""
     changing = {change.path for change in worked.changes}
-    found: list[Target] = []
+    entries = {entry.id: entry for entry in worked.entries}
+    found: dict[str, Target] = {}
     for one in wanted:
+        paths: tuple[str, ...] = ()
         if one.spec is not None and one.spec.compiles:
-            entry = next(entry for entry in worked.entries if entry.id == one.id)
-            found += [Target(one.id, path=path) for path in entry.files if path in changing]
+            paths = entries[one.id].files
         elif one.kind == "file":
-            found += [
-                Target(one.id, path=path) for path, _ in one.whole if path in changing and path.endswith((".cpp", ".hpp", ".h"))
-            ]
+            paths = tuple(path for path, _ in one.whole if path.endswith((".cpp", ".hpp", ".h")))
+        for path in paths:
+            if path in changing:
+                found.setdefault(path, Target(one.id, path=path))
         headers = tuple(header for header in one.headers if f"{INCLUDE}/{header}" in changing)
         if headers:
-            found.append(Target(one.id, headers=headers))
-    return tuple(dict.fromkeys(found))
+            found[one.id] = Target(one.id, headers=headers)
+    return tuple(found.values())
 
 
 def _verify(checker: Checker, targets: tuple[Target, ...], on_checked: Optional[Report]) -> None:

@@ -45,6 +45,8 @@ class Journal(Value, kw_only=True):
     schema: int = SCHEMA
     ops: tuple[Op, ...]
     folders: tuple[str, ...] = ()
+    was: str = ""
+    """SHA-256 of the ledger before; empty: there is none."""
     ledger: str = ""
     """SHA-256 of the ledger that closes it; empty: the ledger is removed."""
 
@@ -67,7 +69,8 @@ def transact(disk: Disk, changes: tuple[Change, ...], ledger: Ledger, verify: Ca
     journal = Journal(
         ops=tuple(Op(path=one.path, before=one.before.stamp(), after=one.after.stamp()) for one in changes),
         folders=folders,
-        ledger=digest(closing.data) if closing.data is not None else "",
+        was=_sha(disk.read(LEDGER)),
+        ledger=_sha(closing),
     )
     try:
         _prepare(disk, changes)
@@ -82,6 +85,10 @@ def transact(disk: Disk, changes: tuple[Change, ...], ledger: Ledger, verify: Ca
             raise disk_error(error, str(disk.root)) from error
         raise
     disk.put(JOURNAL, Image())
+
+
+def _sha(image: Image) -> str:
+    return digest(image.data) if image.data is not None else ""
 
 
 def _prepare(disk: Disk, changes: tuple[Change, ...]) -> None:
@@ -116,8 +123,7 @@ def recover(disk: Disk) -> Recovery:
     for path in (*(op.path for op in journal.ops), LEDGER, JOURNAL):
         with suppress(FileNotFoundError, NotADirectoryError):
             disk.scratch(path).unlink()
-    standing = disk.read(LEDGER).data
-    if (digest(standing) if standing is not None else "") == journal.ledger:
+    if journal.was != journal.ledger == _sha(disk.read(LEDGER)):
         disk.put(JOURNAL, Image())
         return Recovery(finished=True)
     return _roll_back(disk, journal)

@@ -7,10 +7,9 @@
 #ifndef CAFFEUP_OPENCV2_VIDEOIO_VIDEOIO_C_H_
 #define CAFFEUP_OPENCV2_VIDEOIO_VIDEOIO_C_H_
 
-/* OpenCV 5 has no such header. */
-#ifndef __has_include_next
-#include_next <opencv2/videoio/videoio_c.h>
-#elif __has_include_next(<opencv2/videoio/videoio_c.h>)
+/* In OpenCV 4 this header is a mere #error, in OpenCV 5 it is gone. */
+#include <opencv2/core/core.hpp>
+#if defined(CV_VERSION_EPOCH) || CV_VERSION_MAJOR < 4
 #include_next <opencv2/videoio/videoio_c.h>
 #else
 #include <opencv2/videoio.hpp>

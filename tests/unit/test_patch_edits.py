@@ -1,0 +1,122 @@
+"""Anchored edits on texts: found by text, in the file's own line ends, and never guessed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from caffeup.model.outcome import PatchState
+from caffeup.patch.edits import Edited, EditSpec, Missing, Spot, Text, parse_edit, work_out
+
+HEAD = 'title = "t"\nwhy = "w"\nsince = "s"\nwhom = "m"\nsource = ["a"]\n'
+
+
+def spec(**fields: object) -> EditSpec:
+    return EditSpec(title="t", why="w", since="s", whom="m", source=("a",), spots=(Spot(files=("f",), **fields),))  # type: ignore[arg-type]
+
+
+def on(data: bytes, **fields: object) -> Edited:
+    return work_out(spec(**fields), "the-edit", {"f": data}, {0: ("f",)})
+
+
+def test_lines_go_after_the_line_of_the_anchor() -> None:
+    outcome = on(b"one\ntwo three\nfour\n", anchor="two", after="new\n")
+    assert outcome.state is PatchState.NEEDED
+    assert outcome.files["f"] == b"one\ntwo three\nnew\nfour\n"
+
+
+def test_lines_go_before_the_line_of_the_anchor() -> None:
+    assert on(b"one\n  two\n", anchor="two", before="new\n").files["f"] == b"one\nnew\n  two\n"
+
+
+def test_a_line_after_the_last_one_without_an_end() -> None:
+    assert on(b"one\ntwo", anchor="two", after="new\n").files["f"] == b"one\ntwo\nnew\n"
+
+
+def test_groups_are_put_back() -> None:
+    assert on(b"f(a, b);\n", regex=r"f\((\w+), \w+\)", replace=r"f(\1)").files["f"] == b"f(a);\n"
+
+
+def test_a_literal_anchor_is_no_pattern() -> None:
+    assert on(b"a.c\n", anchor="a.c", replace=r"\1").files["f"] == b"\\1\n"
+    assert on(b"abc\n", anchor="a.c", replace="x").state is PatchState.CONFLICTING
+
+
+def test_all_hits_are_changed_where_any_number_may_be() -> None:
+    assert on(b"x y x\nx\n", anchor="x", hits=0, replace="z").files["f"] == b"z y z\nz\n"
+
+
+def test_too_many_hits_are_a_conflict_that_names_the_lines() -> None:
+    outcome = on(b"x\ny\nx\n", anchor="x", replace="z")
+    assert outcome.state is PatchState.CONFLICTING
+    assert not outcome.files
+    finding = outcome.findings[0]
+    assert finding.id == "patch-anchor-ambiguous"
+    assert [(evidence.where, evidence.line) for evidence in finding.evidence] == [("f", 1), ("f", 3)]
+    assert "lines 1, 3" in finding.title
+
+
+def test_a_missing_anchor_is_a_conflict_or_nothing_to_do() -> None:
+    assert on(b"y\n", anchor="x", replace="z").findings[0].id == "patch-anchor-missing"
+    assert on(b"y\n", anchor="x", replace="z", missing=Missing.SKIP).state is PatchState.NOT_APPLICABLE
+
+
+def test_done_is_seen_by_the_marker() -> None:
+    outcome = on(b"x\nnew\n", anchor="x", after="new\n", done="^new$")
+    assert outcome.state is PatchState.DONE
+    assert not outcome.files
+
+
+def test_crlf_stays_crlf_also_within_an_anchor_of_several_lines() -> None:
+    assert on(b"a\r\nb\r\nc\r\n", anchor="a\nb\n", after="x\ny\n").files["f"] == b"a\r\nb\r\nx\r\ny\r\nc\r\n"
+    assert on(b"a\r\nb\r\nc\r\n", regex="^b$", replace="B").files["f"] == b"a\r\nB\r\nc\r\n"
+
+
+def test_a_few_foreign_line_ends_stay_as_they_are() -> None:
+    assert on(b"a\nb\r\nc\nd\n", anchor="c", after="x\n").files["f"] == b"a\nb\r\nc\nx\nd\n"
+
+
+def test_bytes_that_are_no_utf8_stay() -> None:
+    assert on(b"// caf\xe9\nx\n", anchor="x", after="new\n").files["f"] == b"// caf\xe9\nx\nnew\n"
+
+
+def test_a_conflict_in_one_file_changes_none() -> None:
+    two = work_out(spec(anchor="x", replace="z"), "e", {"a": b"x", "b": b"y"}, {0: ("a", "b")})
+    assert two.state is PatchState.CONFLICTING
+    assert not two.files
+
+
+def test_no_file_is_not_applicable() -> None:
+    assert work_out(spec(anchor="x", replace="z"), "e", {}, {0: ()}).state is PatchState.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(
+    "spot",
+    [
+        'files = ["f"]\nreplace = "x"',
+        'files = ["f"]\nanchor = "a"\nregex = "a"\nreplace = "x"',
+        'files = ["f"]\nanchor = "a"',
+        'files = ["f"]\nanchor = "a"\nreplace = "x"\nafter = "y"',
+        'files = ["f"]\nregex = "("\nreplace = "x"',
+        'files = ["f"]\nanchor = "a"\nreplace = "x"\nline = 7',
+    ],
+)
+def test_malformed_edits_are_refused(spot: str) -> None:
+    with pytest.raises(ValueError):
+        parse_edit(f"{HEAD}[[spots]]\n{spot}\n")
+
+
+@given(st.binary(max_size=60).map(lambda data: data.replace(b"x", b"\r\n")))
+def test_offsets_of_the_text_as_searched_lead_back_to_the_bytes(data: bytes) -> None:
+    text = Text(data)
+    for plain in range(len(text.plain)):
+        assert data[text.offset(plain) :][:1] in (text.plain[plain : plain + 1], b"\r")
+    assert text.offset(len(text.plain)) == len(data)
+
+
+@given(st.lists(st.sampled_from([b"a\n", b"b\r\n", b"anchor\n", b"\xff\r", b"\n"])).map(b"".join))
+def test_an_edit_never_touches_anything_else(data: bytes) -> None:
+    outcome = on(data, anchor="anchor", hits=0, after="new line\n", missing=Missing.SKIP)
+    changed = outcome.files.get("f", data)
+    assert changed.replace(b"new line\r\n", b"").replace(b"new line\n", b"") == data
