@@ -170,6 +170,9 @@ class _Runner:
             silent_for.cancel()
             if process.poll() is None:
                 _end(process)
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
             heard.finish()
         if silent_for.fired:
             raise Unreachable(

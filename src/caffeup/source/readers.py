@@ -16,6 +16,7 @@ from typing import IO, Any, Protocol, cast
 
 from typing_extensions import Self
 
+CHUNK = 1 << 20
 LARGEST_HEADER = 16 << 20
 """tarfile reads a whole extended header into memory."""
 MAGIC = ((b"\x1f\x8b", "gz"), (b"BZh", "bz2"), (b"\xfd7zXZ\0", "xz"), (b"PK\x03\x04", "zip"), (b"PK\x05\x06", "zip"))
@@ -96,7 +97,7 @@ def open_members(path: Path, largest: int) -> Iterator[Members]:
             raise ValueError(_what_it_is(start))
         guarded = cast("IO[bytes]", Guarded(_decompressed(file, kind), largest + (largest >> 2)))
         with tarfile.open(fileobj=guarded, mode="r:") as archive_:
-            yield _Tar(archive_)
+            yield _Tar(archive_, guarded)
 
 
 def _decompressed(file: IO[bytes], kind: str) -> IO[bytes]:
@@ -120,10 +121,16 @@ def _what_it_is(start: bytes) -> str:
 
 
 class _Tar:
-    def __init__(self, archive: tarfile.TarFile) -> None:
+    def __init__(self, archive: tarfile.TarFile, stream: IO[bytes]) -> None:
         self._archive = archive
+        self._stream = stream
 
     def __iter__(self) -> Iterator[Member]:
+        yield from self._members()
+        while self._stream.read(CHUNK):  # the checksum stands behind the last member
+            pass
+
+    def _members(self) -> Iterator[Member]:
         for info in self._archive:
             yield Member(
                 name=info.name,
