@@ -88,15 +88,13 @@ def install(
 def refusals(transaction: Transaction, distros: DistroFile) -> tuple[Finding, ...]:
     """What must not happen: removals, downgrades, changes of held packages, anything of the driver."""
     found = []
-    for word, packages, why in (
-        ("remove", transaction.remove, "Something else on this machine needs them."),
-        ("downgrade", transaction.downgrade, "They were installed newer on purpose, or come from another repository."),
-        ("change, though they are held,", transaction.held, "Somebody pinned their version."),
+    for name, word, packages, why in (
+        ("remove", "remove", transaction.remove, "Something else on this machine needs them."),
+        ("downgrade", "downgrade", transaction.downgrade, "They are newer on purpose, or come from another repository."),
+        ("held", "change, though they are held,", transaction.held, "Somebody pinned their version."),
     ):
         if packages:
-            found.append(
-                _refusal(f"packages-{word.split(maxsplit=1)[0]}", f"it would {word} {' '.join(packages)}", why, packages)
-            )
+            found.append(_refusal(f"packages-{name}", f"it would {word} {' '.join(packages)}", why, packages))
     for guard in distros.guard:
         packages = tuple(name for name in dict.fromkeys(transaction.touched) if guard.holds(name.partition(":")[0]))
         if packages:
