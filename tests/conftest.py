@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("caffeup", deadline=None, max_examples=60)  # a busy machine is no failure
+settings.load_profile("caffeup")
 
 Golden = Callable[[Path, str], None]
 

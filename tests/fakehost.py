@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import glob as globbing
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Optional
@@ -103,3 +104,32 @@ class FakeHost:
 
     def libcuda(self) -> Optional[DriverAnswer]:
         return self.record.libcuda
+
+
+def write_machine(
+    folder: Path,
+    *,
+    files: Optional[Mapping[str, str]] = None,
+    programs: Iterable[str] = (),
+    links: Optional[Mapping[str, str]] = None,
+    commands: str = "",
+    toml: str = "",
+    env: Optional[Mapping[str, str]] = None,
+) -> FakeHost:
+    """A small machine for one test: ``links`` and all paths are absolute, as the machine would show them."""
+    root = folder / "root"
+    for path, text in {**(files or {}), **dict.fromkeys(programs, "")}.items():
+        target = root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        target.chmod(0o755 if path in programs else 0o644)
+    for path, to in (links or {}).items():
+        link = root / path.lstrip("/")
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(os.path.relpath(root / to.lstrip("/"), link.parent))
+    root.mkdir(exist_ok=True)
+    (folder / "commands").mkdir(exist_ok=True)
+    (folder / "commands" / "all.txt").write_text(commands, encoding="utf-8")
+    variables = "".join(f"{name} = {json.dumps(value)}\n" for name, value in {"PATH": "/usr/bin", **(env or {})}.items())
+    (folder / "machine.toml").write_text(f'title = "t"\norigin = "o"\n{toml}\n[env]\n{variables}', encoding="utf-8")
+    return FakeHost(folder)

@@ -21,7 +21,7 @@ class CompilerSays(Value):
 
 def parse_compiler(text: str) -> Optional[CompilerSays]:
     """The output of ``g++ -v`` or ``clang++ -v``; None where neither speaks."""
-    found = re.search(r"^(?:.*\s)?(clang|gcc) version ([0-9]{1,4}(?:\.[0-9]{1,4}){0,3})", text, re.MULTILINE)
+    found = re.search(r"^(?:[\w.-]+ )*?(clang|gcc) version ([0-9]{1,4}(?:\.[0-9]{1,4}){0,3})", text, re.MULTILINE)
     if not found:
         return None
     target = re.search(r"^Target: (\S+)", text, re.MULTILINE)
