@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Callable, Optional
 
 import pytest
+
 from caffeup.errors import DiskError
 from caffeup.source.archive import sha256_of, single_top, unpack
 from caffeup.source.problems import BadArchive
@@ -55,7 +56,9 @@ def refused(tmp_path: Path, archive: Path, **options: Any) -> str:
 
 @pytest.mark.parametrize("suffix", ["gz", "bz2", "xz", ""])
 def test_tar_of_each_compression(tmp_path: Path, suffix: str) -> None:
-    archive = tar(tmp_path / "a.tar", member("caffe/Makefile", b"all:\n"), member("caffe/run.sh", b"#!", mode=0o755), mode=f"w:{suffix}")
+    archive = tar(
+        tmp_path / "a.tar", member("caffe/Makefile", b"all:\n"), member("caffe/run.sh", b"#!", mode=0o755), mode=f"w:{suffix}"
+    )
     into = opened(tmp_path, archive)
     top = single_top(into)
     assert top == into / "caffe"
@@ -105,7 +108,10 @@ def test_hostile_members_are_refused_by_name(tmp_path: Path, entry: Entry, why: 
 
 def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     archive = tar(
-        tmp_path / "a.tgz", member("caffe/l", type=tarfile.SYMTYPE, linkname="src"), member("caffe/l/outside", b"x"), member("caffe/src/x", b"")
+        tmp_path / "a.tgz",
+        member("caffe/l", type=tarfile.SYMTYPE, linkname="src"),
+        member("caffe/l/outside", b"x"),
+        member("caffe/src/x", b""),
     )
     assert "would be written through the link caffe/l" in refused(tmp_path, archive)
 
@@ -121,7 +127,9 @@ def test_a_link_over_a_link_does_not_lead_out(tmp_path: Path) -> None:
 
 
 def test_link_loop_is_kept_harmless(tmp_path: Path) -> None:
-    archive = tar(tmp_path / "a.tgz", member("x", type=tarfile.SYMTYPE, linkname="y"), member("y", type=tarfile.SYMTYPE, linkname="x"))
+    archive = tar(
+        tmp_path / "a.tgz", member("x", type=tarfile.SYMTYPE, linkname="y"), member("y", type=tarfile.SYMTYPE, linkname="x")
+    )
     assert (opened(tmp_path, archive) / "x").is_symlink()
 
 
@@ -161,7 +169,12 @@ def test_file_and_folder_of_one_name_are_refused(tmp_path: Path, order: tuple[in
 
 
 def test_setuid_and_unreadable_modes_become_plain(tmp_path: Path) -> None:
-    archive = tar(tmp_path / "a.tgz", member("s", b"", mode=0o6755, uid=0), member("n", b"", mode=0), member("d", type=tarfile.DIRTYPE, mode=0))
+    archive = tar(
+        tmp_path / "a.tgz",
+        member("s", b"", mode=0o6755, uid=0),
+        member("n", b"", mode=0),
+        member("d", type=tarfile.DIRTYPE, mode=0),
+    )
     into = opened(tmp_path, archive)
     assert stat.S_IMODE((into / "s").stat().st_mode) & 0o7000 == 0
     assert stat.S_IMODE((into / "n").stat().st_mode) & 0o400
@@ -194,7 +207,9 @@ def test_header_that_asks_for_memory(tmp_path: Path) -> None:
     info = tarfile.TarInfo("x")
     info.type = tarfile.XHDTYPE
     info.size = 1 << 33
-    (tmp_path / "a.tar").write_bytes(info.tobuf(tarfile.USTAR_FORMAT if info.size < 1 << 33 else tarfile.GNU_FORMAT) + bytes(1024))
+    (tmp_path / "a.tar").write_bytes(
+        info.tobuf(tarfile.USTAR_FORMAT if info.size < 1 << 33 else tarfile.GNU_FORMAT) + bytes(1024)
+    )
     assert "is damaged" in refused(tmp_path, tmp_path / "a.tar")
 
 

@@ -13,18 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from caffeup.errors import CaffeupError, DiskError, SourceError, UsageError
 from caffeup.facts.forks import Fork, ForkFile, KnownFailure, Sdist
 from caffeup.facts.load import load_facts
 from caffeup.facts.tables import Facts
 from caffeup.host import RealHost
 from caffeup.model.tree import Origin
-from caffeup.source import catalogue, fetch as fetching
+from caffeup.source import catalogue
 from caffeup.source.archive import sha256_of
 from caffeup.source.fetch import default_folder, fetch, resolve
 from caffeup.source.inspect import inspect
-from caffeup.source.origin import recorded_origin
-from caffeup.source.problems import BadArchive, Occupied, Unreachable
+from caffeup.source.origin import recorded_origin, write_origin
+from caffeup.source.problems import BadArchive, NoAccess, Occupied, Unreachable
 from caffeup.source.staging import MARK, staging
 
 TINY = Path(__file__).resolve().parents[1] / "trees" / "tiny"
@@ -177,17 +178,17 @@ def test_unreachable_host_and_its_substitute(archive: Path, tmp_path: Path) -> N
 
 def test_catalogue_tree_without_access_counts_as_unreachable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(*_: object, **__: object) -> None:
-        raise fetching.NoAccess("https://h/x gives no access", details="error: 403")
+        raise NoAccess("https://h/x gives no access", details="error: 403")
 
-    monkeypatch.setattr(fetching.git, "clone", forbidden)
+    monkeypatch.setattr("caffeup.source.fetch.git.clone", forbidden)
     with pytest.raises(Unreachable):
         get("ssd", tmp_path / "caffe")
-    with pytest.raises(fetching.NoAccess):
+    with pytest.raises(NoAccess):
         get("https://h/x", tmp_path / "caffe")
 
 
 def test_what_was_asked_for_is_recorded_and_found_again(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetching.index, "download", lambda *_, **__: archive)
+    monkeypatch.setattr("caffeup.source.fetch.index.download", lambda *_, **__: archive)
     row = Sdist(name="tiny", version="1", file=archive.name, sha256=sha256_of(archive))
     facts = facts_with(
         Fork(id="ssd", title="SSD", url="https://127.0.0.1:9/caffe", branch="ssd", source=("t",)),
@@ -268,7 +269,7 @@ def test_full_disk_is_said(archive: Path, tmp_path: Path, monkeypatch: pytest.Mo
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fetching, "write_origin", full)
+    monkeypatch.setattr("caffeup.source.fetch.write_origin", full)
     with pytest.raises(DiskError, match="the disk is full"):
         get(str(archive), tmp_path / "caffe")
     assert not (tmp_path / "caffe").exists()
@@ -329,14 +330,14 @@ def test_what_only_looks_like_a_leftover_is_kept(tmp_path: Path) -> None:
 
 def test_target_that_appears_meanwhile_is_kept(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "caffe"
-    real = fetching.write_origin
+    real = write_origin
 
     def meanwhile(root: Path, origin: Origin) -> None:
         real(root, origin)
         target.mkdir()
         (target / "mine").write_text("x")
 
-    monkeypatch.setattr(fetching, "write_origin", meanwhile)
+    monkeypatch.setattr("caffeup.source.fetch.write_origin", meanwhile)
     with pytest.raises(Occupied, match="appeared"):
         get(str(archive), target)
     assert [path.name for path in target.iterdir()] == ["mine"]
@@ -346,7 +347,7 @@ def test_interrupt_removes_what_is_half(archive: Path, tmp_path: Path, monkeypat
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fetching.archives, "unpack", interrupted)
+    monkeypatch.setattr("caffeup.source.fetch.archives.unpack", interrupted)
     with pytest.raises(KeyboardInterrupt):
         get(str(archive), tmp_path / "caffe")
     assert not (tmp_path / "caffe").exists()
@@ -357,7 +358,9 @@ def test_clone_is_ended_with_the_run(repository: Path, tmp_path: Path) -> None:
     """A git that is killed half-way is an error, and leaves nothing."""
     wrapper = tmp_path / "bin/git"
     wrapper.parent.mkdir()
-    wrapper.write_text(f'#!/bin/sh\ncase "$*" in *clone*) mkdir -p "$(eval echo \\${{$#}})"; kill -9 $$;; esac\nexec {shutil.which("git")} "$@"\n')
+    wrapper.write_text(
+        f'#!/bin/sh\ncase "$*" in *clone*) mkdir -p "$(eval echo \\${{$#}})"; kill -9 $$;; esac\nexec {shutil.which("git")} "$@"\n'
+    )
     wrapper.chmod(0o755)
     code = (
         "import sys\nfrom pathlib import Path\nfrom caffeup.facts.load import load_facts\nfrom caffeup.host import RealHost\n"

@@ -5,16 +5,21 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
 from caffeup.errors import DiskError, UsageError
 from caffeup.source.checkout import read_checkout, without_credentials
 from caffeup.source.git import checked_url, clone, explain, is_git_url
 from caffeup.source.problems import NoAccess, NotFetched, Unreachable
 
-NOBODY = {"GIT_AUTHOR_NAME": "n", "GIT_AUTHOR_EMAIL": "n@example.org", "GIT_COMMITTER_NAME": "n", "GIT_COMMITTER_EMAIL": "n@example.org"}
+NOBODY = {
+    "GIT_AUTHOR_NAME": "n",
+    "GIT_AUTHOR_EMAIL": "n@example.org",
+    "GIT_COMMITTER_NAME": "n",
+    "GIT_COMMITTER_EMAIL": "n@example.org",
+}
 
 
 def git(*words: str, cwd: Path) -> str:
@@ -61,10 +66,10 @@ def test_a_commit_that_the_branch_has_left_behind(repository: Path, tmp_path: Pa
     assert (tmp_path / "tree/file").read_text() == "one"
 
 
-@pytest.mark.parametrize("wanted", [{"branch": "nothing"}, {"branch": "main", "commit": "f" * 40}, {"branch": "main", "commit": "abcdef12"}])
-def test_what_is_not_there(repository: Path, tmp_path: Path, wanted: Mapping[str, str]) -> None:
+@pytest.mark.parametrize(("branch", "commit"), [("nothing", ""), ("main", "f" * 40), ("main", "abcdef12")])
+def test_what_is_not_there(repository: Path, tmp_path: Path, branch: str, commit: str) -> None:
     with pytest.raises(NotFetched) as caught:
-        clone(repository.as_uri(), tmp_path / "tree", **wanted)
+        clone(repository.as_uri(), tmp_path / "tree", branch=branch, commit=commit)
     assert caught.value.commands
 
 
@@ -140,9 +145,15 @@ def test_a_host_that_never_answers(tmp_path: Path) -> None:
         ("fatal: unable to access 'https://h/x/': Could not resolve host: h", Unreachable),
         ("fatal: unable to access 'https://h/x/': Failed to connect to h port 443: Connection timed out", Unreachable),
         ("fatal: unable to access 'https://h/x/': Received HTTP code 407 from proxy after CONNECT", Unreachable),
-        ("fatal: unable to access 'https://h/x/': server certificate verification failed. CAfile: none CRLfile: none", Unreachable),
+        (
+            "fatal: unable to access 'https://h/x/': server certificate verification failed. CAfile: none CRLfile: none",
+            Unreachable,
+        ),
         ("error: RPC failed; curl 56 GnuTLS recv error (-9)\nfatal: early EOF", Unreachable),
-        ("ssh: Could not resolve hostname h: Name or service not known\nfatal: Could not read from remote repository.", Unreachable),
+        (
+            "ssh: Could not resolve hostname h: Name or service not known\nfatal: Could not read from remote repository.",
+            Unreachable,
+        ),
         ("fatal: could not read Username for 'https://h': terminal prompts disabled", NoAccess),
         ("git@h: Permission denied (publickey).\nfatal: Could not read from remote repository.", NoAccess),
         ("fatal: unable to access 'https://h/x/': The requested URL returned error: 403", NoAccess),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
+
 from caffeup.errors import CaffeupError, DiskError
 from caffeup.source.index import PROGRAM, Pinned, download
 from caffeup.source.problems import BadArchive, NotFetched, Unreachable
@@ -60,7 +61,9 @@ def of(path: Path) -> str:
 def test_sdist_is_downloaded_and_not_run(folder: Path) -> None:
     wanted = Pinned(name=NAME, version="1.0", sha256=of(folder / f"links/{NAME}-1.0.tar.gz"))
     steps: list[tuple[str, int, int]] = []
-    got = download(wanted, folder / "into", run=offline(folder), python=[sys.executable], progress=lambda *step: steps.append(step))
+    got = download(
+        wanted, folder / "into", run=offline(folder), python=[sys.executable], progress=lambda *step: steps.append(step)
+    )
     assert got == folder / f"into/{NAME}-1.0.tar.gz"
     assert of(got) == wanted.sha256
     assert not (folder / "ran").exists()

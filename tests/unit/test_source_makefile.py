@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from caffeup.source.makefile import read_makefile
 from hypothesis import given
 from hypothesis import strategies as st
+
+from caffeup.source.makefile import read_makefile
 
 TINY = (Path(__file__).resolve().parents[1] / "trees/tiny/Makefile").read_text()
 HEAD = "PROJECT := caffe\nCONFIG_FILE := Makefile.config\ninclude $(CONFIG_FILE)\n"
@@ -15,10 +16,20 @@ HEAD = "PROJECT := caffe\nCONFIG_FILE := Makefile.config\ninclude $(CONFIG_FILE)
 def test_tiny() -> None:
     made = read_makefile(TINY)
     assert made.reads_config
-    assert {"CPU_ONLY", "BLAS", "CUDA_ARCH", "COMMON_FLAGS", "INCLUDE_DIRS", "BUILD_DIR", "DISTRIBUTE_DIR", "CUSTOM_CXX", "Q"} <= set(
+    assert {
+        "CPU_ONLY",
+        "BLAS",
+        "CUDA_ARCH",
+        "COMMON_FLAGS",
+        "INCLUDE_DIRS",
+        "BUILD_DIR",
+        "DISTRIBUTE_DIR",
+        "CUSTOM_CXX",
+        "Q",
+    } <= set(made.config_keys)
+    assert not {"PROJECT", "CONFIG_FILE", "USE_OPENCV", "includedir", "library", "LIBRARIES", "RM", "OBJS"} & set(
         made.config_keys
     )
-    assert not {"PROJECT", "CONFIG_FILE", "USE_OPENCV", "includedir", "library", "LIBRARIES", "RM", "OBJS"} & set(made.config_keys)
     assert {"WARNINGS", "LIBRARIES"} <= set(made.overridable)
     assert made.libraries == ("cudart", "m", "stdc++", "cudnn")
     assert (made.isystem, made.standard, made.cpu_only, made.one_test_binary, made.examples) == (False, "", True, True, True)
@@ -30,7 +41,13 @@ def keys(body: str) -> set[str]:
 
 
 def test_what_is_read_before_it_is_set_is_a_key() -> None:
-    assert keys("A ?= 1\nB += 1\nC := $(D)\nifeq ($(E), 1)\n\tF := 1\nendif\nifdef G\nendif\nG := $(F) $(C)\n") == {"A", "B", "D", "E", "G"}
+    assert keys("A ?= 1\nB += 1\nC := $(D)\nifeq ($(E), 1)\n\tF := 1\nendif\nifdef G\nendif\nG := $(F) $(C)\n") == {
+        "A",
+        "B",
+        "D",
+        "E",
+        "G",
+    }
 
 
 def test_what_is_set_first_is_not() -> None:
@@ -81,6 +98,11 @@ def test_any_text_is_read(text: str) -> None:
     assert read_makefile(HEAD + text).reads_config
 
 
-@given(st.lists(st.sampled_from(["ifeq (a,b)", "else", "endif", "else ifdef X", "A := $(B)", "\tx", "r: p", "\\", "define X", "$("]), max_size=12))
+@given(
+    st.lists(
+        st.sampled_from(["ifeq (a,b)", "else", "endif", "else ifdef X", "A := $(B)", "\tx", "r: p", "\\", "define X", "$("]),
+        max_size=12,
+    )
+)
 def test_any_order_of_lines_is_read(lines: list[str]) -> None:
     read_makefile("\n".join(lines))

@@ -151,7 +151,7 @@ def _half(look: Look) -> Iterator[Finding]:
             severity=Severity.PROBLEM,
             title="this tree is not whole",
             why="A clone, a copy or an unpacking was broken off: files that every Caffe has are missing or empty.",
-            evidence=_evidence([*gone, *missing], "not there") + _evidence(empty, "empty"),
+            evidence=_evidence(list(dict.fromkeys([*gone, *missing])), "not there") + _evidence(empty, "empty"),
             affects="tree",
             remedies=(remedy,),
         )

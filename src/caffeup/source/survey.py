@@ -89,7 +89,7 @@ class Survey:
                 with os.scandir(folder) as entries:
                     found = sorted(entries, key=lambda entry: entry.name)
             except OSError:
-                self.unreadable.append(prefix or ".")
+                self.unreadable.append(prefix.rstrip("/") or ".")
                 continue
             for entry in found:
                 name = f"{prefix}{entry.name}"
