@@ -76,7 +76,7 @@ _TELLS: tuple[tuple[str, str, re.Pattern[str]], ...] = tuple(
         ("gcc", "/include/c++/", r"/usr/include/c\+\+/(\d+(?:\.\d+)*)/"),
         ("gcc", "/lib/gcc/", r"/lib/gcc/[^/\s]+/(\d+(?:\.\d+)*)/"),
         ("clang", "clang version", r"clang version (\d+(?:\.\d+)*)"),
-        ("opencv", "/opencv4/", r"/opencv(4)/"),
+        ("opencv", "/opencv4", r"/opencv(4)(?:/|\s|$)"),
         ("opencv", "libopencv_", r"libopencv_\w+\.so\.(\d+\.\d+)"),
         ("protobuf", "libprotoc", r"libprotoc (\d+\.\d+(?:\.\d+)*)"),
         ("boost", "libboost_", r"libboost_\w+\.so\.(1\.\d+\.\d+)"),
@@ -120,7 +120,7 @@ class Tells:
     @staticmethod
     def _note(found: list[Version], literal: str, pattern: re.Pattern[str], block: str) -> None:
         at = block.find(literal)
-        line = block[max(block.rfind("\n", 0, at), at - 500) : at + 500]
+        line = block[max(block.rfind("\n", 0, at), at - 500, 0) : at + 500]
         match = pattern.search(line)
         if match:
             try:

@@ -126,7 +126,6 @@ _RULES = (
     *_rules(
         Kind.CONFIGURE,
         ("CMake Error", r"^(?P<what>CMake Error.*)"),
-        ("Could NOT find|Could not find", r"^(?P<what>(?:-- )?Could (?:NOT|not) find .*)"),
     ),
     *_rules(
         Kind.CHECK,

@@ -113,10 +113,13 @@ def _among(cause: _Cause, causes: list[_Cause]) -> tuple[Confidence, str]:
     """Several fixes look like this line."""
     others = len(causes) - 1
     count = "another cause reads" if others == 1 else f"{others} other causes read"
-    alone = cause is causes[0] and cause.rank()[:3] < causes[1].rank()[:3]
+    alone = cause is causes[0] and cause.rank() < causes[1].rank()
     if alone and not cause.fix.unsure:
         reasons = [*(["lines near it speak for this one"] if cause.supported else []), *cause.weight.holds]
-        return Confidence.LIKELY, f"{count} the same, but {_list(tuple(reasons))}" if reasons else f"{count} the same"
+        return (
+            Confidence.LIKELY,
+            f"{count} the same, but {_list(tuple(reasons))}" if reasons else f"{count} the same; this one is better known",
+        )
     decides = f"; what decides: {cause.fix.decides}" if cause.fix.decides else ""
     return Confidence.UNSURE, f"{count} the same{decides}"
 

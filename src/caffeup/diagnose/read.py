@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Iterator
+from typing import Optional
 
 KEEP = 1 << 14
 """Characters kept of each end of a line that is longer than both together."""
 
 _SAMPLE = 4096
-_ERROR_IN_GBK = "错误".encode("gb18030")
 
 
 def read(chunks: Iterable[bytes]) -> Iterator[str]:
@@ -80,13 +80,19 @@ def encoding(sample: bytes) -> str:
     start = sample[:_SAMPLE]
     if len(start) >= 8:  # text in UTF-16 without a mark: every second byte of ASCII is zero
         even, odd = start[0::2].count(0), start[1::2].count(0)
-        if odd > len(start) // 4 and not even:
-            return "utf-16-le"
-        if even > len(start) // 4 and not odd:
-            return "utf-16-be"
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(sample)
-    except UnicodeDecodeError:
-        if _ERROR_IN_GBK in sample:
+        if max(even, odd) > len(start) // 8 and max(even, odd) > 8 * min(even, odd):
+            return "utf-16-le" if odd > even else "utf-16-be"
+    if _decodes(sample, "utf-8") is None:
+        chinese = _decodes(sample, "gb18030") or ""
+        foreign = [char for char in chinese if not char.isascii()]
+        if sum("\u4e00" <= char <= "\u9fff" for char in foreign) * 2 > len(foreign):
             return "gb18030"
     return "utf-8"
+
+
+def _decodes(sample: bytes, codec: str) -> Optional[str]:
+    """The text, where the bytes are valid in that codec; a character cut at the end does not matter."""
+    try:
+        return codecs.getincrementaldecoder(codec)().decode(sample)
+    except UnicodeDecodeError:
+        return None

@@ -17,6 +17,9 @@ from caffeup.model.fix import Advice, AnyRemedy, Edit, Fix, Install, NewFile, Se
 TREE = "TREE"
 """Stands for the tree's folder in an advice's commands and words."""
 
+SHOWN = 3
+"""Headers that are named one by one."""
+
 _PIECE = re.compile(rf"\b{TREE}\b")
 
 
@@ -56,7 +59,7 @@ def _ours(command: str) -> bool:
 
 def _words(one: AnyRemedy) -> str:
     if isinstance(one, Shim):
-        return f"caffeup puts its {', '.join(one.headers)} before the library's own, which gives back what was removed"
+        return f"caffeup puts its {_few(one.headers)} before the library's own, which gives back what was removed"
     if isinstance(one, ShimLibrary):
         stand_in = f"for {one.links}" if one.links else "an empty one"
         return f"caffeup puts a stand-in for the library {one.name} into .caffeup/lib, {stand_in}"
@@ -67,6 +70,10 @@ def _words(one: AnyRemedy) -> str:
     if isinstance(one, Setting):
         return f"caffeup writes into Makefile.config: {one.key} {'+=' if one.append else ':='} {one.value}"
     raise TypeError(type(one).__name__)
+
+
+def _few(names: tuple[str, ...]) -> str:
+    return ", ".join(names) if len(names) <= SHOWN else f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN} more headers"
 
 
 def _here(text: str, context: Context) -> str:
