@@ -241,3 +241,12 @@ def ids(the_plan: Plan) -> set[str]:
 
 def notes(the_plan: Plan) -> set[str]:
     return {one.id for one in the_plan.notes}
+
+
+_OLDER = tuple(key for key in KEYS if key not in ("USE_HDF5", "USE_NCCL"))
+TREES: dict[str, Tree] = {
+    "bvlc": tree(),
+    "ssd": tree(fork="ssd", config_keys=_OLDER, libraries=(*LINKED, "boost_regex", "opencv_videoio"), isystem=True),
+    "openpose": tree(fork="openpose", standard="c++11"),
+}
+"""What an inspection tells of trees of these families, as far as the plan looks at it."""

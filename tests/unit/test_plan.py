@@ -118,6 +118,14 @@ def test_nothing_is_installed_for_a_library_that_is_there_under_a_prefix() -> No
     assert "-Wl,-rpath,\\$ORIGIN/../../../.caffeup/deps/prefix0/usr/lib/x86_64-linux-gnu" in words
 
 
+def test_condas_libraries_do_not_stand_in_for_the_systems() -> None:
+    conda = python("3.12.1", executable="/opt/conda/bin/python3", kind=PythonKind.CONDA)
+    glog = library("glog", "0.7.1", prefix="/opt/conda", include_dirs=("/opt/conda/include",), library_dirs=("/opt/conda/lib",))
+    here = machine(libraries=(*usual_libraries(glog=""), glog), pythons=(python(), conda))
+    assert required(plan(here)) == ("glog",)
+    assert required(plan(msgspec.structs.replace(here, prefixes=("/opt/conda",)))) == ()
+
+
 def test_old_boost_without_the_regex_that_ssd_links() -> None:
     old = library("boost", "1.65.1", libraries=("boost_filesystem", "boost_thread", "boost_system"))
     others = tuple(one for one in usual_libraries() if one.name != "boost")

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from packaging.version import Version
 
-from caffeup.model.machine import CudnnHeader, CudnnLibrary, GpuState, Machine, System, ToolkitLayout
+from caffeup.model.machine import CudnnHeader, CudnnLibrary, GpuState, Machine, Python, PythonKind, System, ToolkitLayout
 from caffeup.model.plan import Plan, Switch
 from planvalues import (
     GIB,
@@ -449,6 +449,71 @@ def test_cudnn_elsewhere_is_linked_to_and_in_the_run_path() -> None:
     assert value_of(made, "INCLUDE_DIRS")[0] == ".caffeup/deps/cudnn-include"
     assert ".caffeup/deps/cudnn-lib" in made.run_paths
     assert {"deps/cudnn-include", "deps/cudnn-lib"} <= {one.name for one in made.links}
+
+
+def test_a_cudnn_without_code_for_the_card_is_off() -> None:
+    made = plan(machine(RTX_5090, toolkits=(toolkit("12.4"),), **cudnn("9.1.0")))
+    assert not made.cudnn
+    assert "9.7 or newer" in because(made, "cudnn")
+    assert plan(machine(RTX_4090, toolkits=(toolkit("11.5"),), **cudnn("8.2.4"))).cudnn
+
+
+def test_all_asks_cudnn_for_no_certain_gpu() -> None:
+    assert plan(machine(toolkits=(toolkit("12.8"),), **cudnn("9.14.0")), arch=("all",)).cudnn
+    assert not plan(machine(toolkits=(toolkit("12.8"),), **cudnn("9.14.0")), arch=("6.1",)).cudnn
+
+
+def test_a_library_that_the_toolkits_own_hides_is_not_counted_on() -> None:
+    root = "/usr/local/cuda-12.4"
+    parts = cudnn("9.5.0")
+    own = CudnnLibrary(via="glob", directory=f"{root}/lib64", file=f"{root}/lib64/libcudnn.so.8.9.7", version=Version("8.9.7"))
+    here = machine(RTX_4090, toolkits=(toolkit("12.4"),), **parts)
+    made = plan(without(here, cudnn_libraries=(*here.cudnn_libraries, own)))
+    assert not made.cudnn
+
+
+CONDA = "/home/me/miniconda3"
+
+
+def conda_python(**changes: Any) -> Python:
+    values: dict[str, Any] = {"executable": f"{CONDA}/bin/python3", "kind": PythonKind.CONDA, "boost_python_dir": f"{CONDA}/lib"}
+    return python("3.12.1", **{**values, **changes})
+
+
+def test_condas_folders_are_never_named_unless_asked_for() -> None:
+    parts = cudnn("9.5.0", f"{CONDA}/include", f"{CONDA}/lib")
+    here = machine(RTX_4090, toolkits=(toolkit("12.4"),), pythons=(conda_python(), python()), **parts)
+    made = plan(here)
+    assert not made.cudnn
+    assert "--prefix" in because(made, "cudnn")
+    assert made.python == "/usr/bin/python3"
+    assert not any(CONDA in one.target for one in made.links)
+    asked = plan(without(here, prefixes=(CONDA,)))
+    assert asked.cudnn
+    assert asked.python == f"{CONDA}/bin/python3"
+
+
+def test_a_toolkit_of_conda_comes_after_others_and_is_linked_to_in_parts() -> None:
+    root = f"{CONDA}/envs/cuda"
+    target = f"{root}/targets/x86_64-linux"
+    of_conda = toolkit(
+        "12.6",
+        root,
+        layout=ToolkitLayout.CONDA,
+        include_dirs=(f"{target}/include",),
+        library_dirs=(f"{target}/lib", f"{root}/lib"),
+    )
+    both = plan(machine(RTX_4090, toolkits=(of_conda, toolkit("12.4"))))
+    assert both.decision("toolkit").value.startswith("CUDA 12.4")
+    assert "conda" in why_not(both, "toolkit", "12.6")
+    alone = plan(machine(RTX_4090, toolkits=(of_conda,)))
+    assert not alone.conflicts
+    assert [(one.name, one.target) for one in alone.links] == [
+        ("cuda/bin", f"{root}/bin"),
+        ("cuda/include", f"{target}/include"),
+        ("cuda/lib64", f"{target}/lib"),
+    ]
+    assert alone.run_paths == (".caffeup/cuda/lib64",)
 
 
 def test_cudnn_off_and_on_by_request() -> None:

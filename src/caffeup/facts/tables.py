@@ -29,6 +29,7 @@ class Gpu(Value, kw_only=True):
     id: str
     family: str
     cuda: str
+    cudnn: str = ""
     last_driver: Optional[int] = None
     jetson: bool = False
     chips: tuple[str, ...] = ()
@@ -314,12 +315,22 @@ class Facts:
         row = self._cudnn_row(cudnn)
         if row is None:
             return None
-        return cuda in Range.parse(row.cuda) and (cc is None or cc >= ComputeCapability.parse(row.cc))
+        if cuda not in Range.parse(row.cuda):
+            return False
+        if cc is None:
+            return True
+        coded = self.cudnn_for(cc)
+        return cc >= ComputeCapability.parse(row.cc) and (coded is None or cudnn in coded)
 
     def cudnn_needs(self, cudnn: Version) -> str:
         """What this cuDNN asks for, in words: ``CUDA 11.0 up to …, compute capability 5.0 or newer``."""
         row = self._cudnn_row(cudnn)
         return f"CUDA {Range.parse(row.cuda).words()}, compute capability {row.cc} or newer" if row else ""
+
+    def cudnn_for(self, cc: ComputeCapability) -> Optional[Range]:
+        """Releases of cuDNN that hold code for this GPU; None where any will do, or it is not known."""
+        row = self._gpu(cc)
+        return Range.parse(row.cudnn) if row and row.cudnn else None
 
     def _cudnn_row(self, cudnn: Version) -> Optional[Cudnn]:
         return next((row for row in self._cudnn.cudnn if cudnn in Range.parse(row.cudnn)), None)

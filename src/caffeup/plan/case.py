@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from posixpath import dirname
 from typing import Optional
 
 from caffeup.facts.libraries import LibraryRow
 from caffeup.facts.tables import Facts
-from caffeup.model.machine import Library, Machine, Program
+from caffeup.model.machine import Library, Machine, Program, PythonKind, ToolkitLayout
 from caffeup.model.plan import Request
 from caffeup.model.tree import Tree
 
@@ -28,11 +28,26 @@ class Case:
         """Whether this tree's Makefile reads the key; one that it does not read is never written."""
         return key in self.tree.config_keys
 
+    @cached_property
+    def conda_roots(self) -> tuple[str, ...]:
+        """Environments of conda. Their include and lib folders hold copies of much that the system has too."""
+        roots = [dirname(dirname(one.executable)) for one in self.machine.pythons if one.kind is PythonKind.CONDA]
+        roots += [one.root for one in self.machine.toolkits if one.layout is ToolkitLayout.CONDA]
+        return tuple(dict.fromkeys(root for root in roots if root not in self.machine.prefixes))
+
+    def mixed(self, directory: str) -> bool:
+        """Whether a folder is one of conda's that hold everything; naming it would bring conda's copies in."""
+        return any(directory.rstrip("/") in (f"{root}/include", f"{root}/lib", f"{root}/lib64") for root in self.conda_roots)
+
     def libraries(self, name: str) -> tuple[Library, ...]:
-        """The candidates: those of --prefix first, in the user's order."""
-        found = [one for one in self.machine.libraries if one.name == name]
+        """The candidates: those of --prefix first, in the user's order; conda's only where conda is named so."""
+        found = [one for one in self.machine.libraries if one.name == name and not self.in_conda(one)]
         order = {prefix: at for at, prefix in enumerate(self.machine.prefixes)}
         return tuple(sorted(found, key=lambda one: order.get(one.prefix, len(order))))
+
+    def in_conda(self, library: Library) -> bool:
+        """Whether a library lies among conda's others."""
+        return any(self.mixed(path) for path in (*library.include_dirs, *library.library_dirs))
 
     def library(self, name: str) -> Optional[Library]:
         """The candidate that is taken."""
@@ -56,6 +71,6 @@ class Case:
         """Whether system packages can be installed without asking for a password."""
         return self.machine.system.root or self.machine.system.sudo
 
-    def again(self, *options: str, instead: Iterable[str] = ()) -> str:
+    def again(self, *options: str) -> str:
         """The command that runs caffeup on this source again with other options."""
-        return shlex.join(["caffeup", "up", self.request.source, *options, *instead])
+        return shlex.join(["caffeup", "up", self.request.source, *options])

@@ -50,7 +50,8 @@ def choose_cudnn(case: Case, toolkit: Optional[Toolkit], sass: tuple[ComputeCapa
         return _off(case, "asked for with --no-cudnn: less GPU memory, slower convolutions", ())
     if not case.reads("USE_CUDNN"):
         return _off(case, "this tree's Makefile has no USE_CUDNN", ())
-    pairs = [_pair(header, case, toolkit, sass) for header in case.machine.cudnn_headers]
+    targets = _targets(case, sass)
+    pairs = [_pair(header, case, toolkit, targets) for header in case.machine.cudnn_headers]
     good = [pair for pair in pairs if not pair.fault]
     if not good:
         because = pairs[0].fault if pairs else "no cudnn.h"
@@ -60,16 +61,23 @@ def choose_cudnn(case: Case, toolkit: Optional[Toolkit], sass: tuple[ComputeCapa
     return _on(case, toolkit, best, rejected)
 
 
-def _pair(header: CudnnHeader, case: Case, toolkit: Toolkit, sass: tuple[ComputeCapability, ...]) -> Pair:
-    fault = _unfit(header, case, toolkit, sass)
+def _targets(case: Case, sass: tuple[ComputeCapability, ...]) -> tuple[ComputeCapability, ...]:
+    """GPUs that cuDNN must serve: those that are here; else those asked for by number. `all` asks for no certain one."""
+    here = tuple(gpu.compute_capability for gpu in case.machine.graphics.gpus if gpu.compute_capability is not None)
+    by_number = [word for word in case.request.arch if word not in ("all", "native")]
+    if by_number:
+        return sass
+    return tuple(dict.fromkeys(here))
+
+
+def _pair(header: CudnnHeader, case: Case, toolkit: Toolkit, targets: tuple[ComputeCapability, ...]) -> Pair:
+    fault = _unfit(header, case, toolkit, targets)
     if fault:
         return Pair(header=header, library=None, fault=fault)
     shadow = _shadowed_by(header, case, toolkit)
     if shadow:
         return Pair(header=header, library=None, fault=f"the compiler sees {shadow} first")
-    linkable = [
-        one for one in case.machine.cudnn_libraries if one.linkable and not _of_other_toolkit(one.directory, case, toolkit)
-    ]
+    linkable = _linkable(case, toolkit)
     agreeing = [one for one in linkable if one.version is None or _agree(header.version, one.version)]
     if agreeing:
         near = sorted(agreeing, key=lambda one: (one.version is None, _distance(header.directory, one.directory)))
@@ -88,16 +96,30 @@ def _pair(header: CudnnHeader, case: Case, toolkit: Toolkit, sass: tuple[Compute
     return Pair(header=header, library=None, fault=because)
 
 
-def _unfit(header: CudnnHeader, case: Case, toolkit: Toolkit, sass: tuple[ComputeCapability, ...]) -> str:
+def _linkable(case: Case, toolkit: Toolkit) -> list[CudnnLibrary]:
+    """Libraries that -lcudnn can come to: not those of another toolkit or of conda, nor what the toolkit's own hides."""
+    found = [one for one in case.machine.cudnn_libraries if one.linkable and not case.mixed(one.directory)]
+    found = [one for one in found if not _of_other_toolkit(one.directory, case, toolkit)]
+    own = [one for one in found if under(one.directory, toolkit.root, "cuda") is not None and toolkit.root != "/usr"]
+    hidden = [one for one in found if own and linked_anyway(one.directory, case.machine.system)]
+    return [one for one in found if one not in hidden]
+
+
+def _unfit(header: CudnnHeader, case: Case, toolkit: Toolkit, targets: tuple[ComputeCapability, ...]) -> str:
     version = header.version
     if not _OLDEST <= version.major < _BEYOND:
         return f"cuDNN {version} is not one of 5 to 9, which Caffe can be made to compile with"
+    if case.mixed(header.directory):
+        return f"{header.directory} holds conda's other headers too; name it with --prefix to build with conda's"
     if _of_other_toolkit(header.directory, case, toolkit):
         return f"{header.directory} belongs to another toolkit than the chosen one"
     if case.facts.cudnn_supports(version, toolkit.version) is False:
         return f"cuDNN {version} is made for CUDA {case.facts.cudnn_needs(version).removeprefix('CUDA ')}, not {toolkit.version}"
-    for cc in sass:
+    for cc in targets:
         if case.facts.cudnn_supports(version, toolkit.version, cc) is False:
+            coded = case.facts.cudnn_for(cc)
+            if coded is not None and version not in coded:
+                return f"cuDNN {version} holds no code for compute capability {cc}: that takes {coded.words()}"
             return f"cuDNN {version} does not support compute capability {cc}: it needs {case.facts.cudnn_needs(version)}"
     return ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from posixpath import basename
 from typing import Optional
 
+import msgspec
 from packaging.version import InvalidVersion, Version
 
 from caffeup.model.base import Value
@@ -39,14 +40,12 @@ def choose_python(case: Case) -> Pycaffe:
             return _not_found(wanted, case)
     if not candidates:
         return _none("no Python was found but the one that runs caffeup")
+    candidates = [_with_fitting_boost(one, case) for one in candidates]
     ranked = sorted(candidates, key=lambda one: (len(lacks(one)), *_preference(one, case)))
     complete = [one for one in ranked if not lacks(one)]
     best = complete[0] if complete else _to_complete(ranked, case)
-    rejected = tuple(
-        Alternative(value=f"{one.version} ({one.executable})", because=_why_not(one, complete))
-        for one in case.machine.pythons
-        if one is not best
-    )
+    others = [one for one in (*ranked, *(one for one in case.machine.pythons if one.own)) if one is not best]
+    rejected = tuple(Alternative(value=f"{one.version} ({one.executable})", because=_why_not(one, complete)) for one in others)
     if best is None:
         return _cannot(ranked[0], case, rejected)
     return _for(best, case, rejected)
@@ -64,6 +63,13 @@ def lacks(one: Python) -> tuple[str, ...]:
     if not one.boost_python:
         found.append("Boost.Python")
     return tuple(found)
+
+
+def _with_fitting_boost(one: Python, case: Case) -> Python:
+    """Boost.Python of conda does not go with the system's Boost, which the rest is linked with."""
+    if case.mixed(one.boost_python_dir):
+        return msgspec.structs.replace(one, boost_python="", boost_python_dir="")
+    return one
 
 
 def _is(one: Python, wanted: str) -> bool:

@@ -23,6 +23,7 @@ _NEEDS: tuple[tuple[str, str, int, str], ...] = (
     ("boost", "1.82", 14, "Boost needs C++14 from 1.82 on in parts that Caffe uses"),
 )
 _CUDA_13 = Version("13.0")
+_OLDEST = 3
 
 
 class Standard(Value, kw_only=True):
@@ -40,13 +41,7 @@ def choose_standard(
     needed, reasons = _needed(libraries, toolkit)
     own = case.tree.standard
     taken = year(own) if own else default_standard(compiler)
-    source = (
-        f"the tree's Makefile sets -std={own}"
-        if own
-        else f"{compiler.kind} {compiler.version} takes C++{taken}"
-        if compiler
-        else "the compiler's"
-    )
+    source = _source(own, taken, compiler)
     if not needed or taken >= needed:
         because = f"{source}, which is enough" + (f": {'; '.join(reasons)}" if reasons else "")
         return Standard(part=Part(decisions=(decision("standard", own or "default", because),)))
@@ -73,7 +68,14 @@ def default_standard(compiler: Optional[Compiler]) -> int:
     if compiler is None:
         return 17
     steps = ((11, 17), (6, 14)) if compiler.kind == "gcc" else ((16, 17), (6, 14))
-    return next((found for least, found in steps if compiler.version.major >= least), 3)
+    return next((found for least, found in steps if compiler.version.major >= least), _OLDEST)
+
+
+def _source(own: str, taken: int, compiler: Optional[Compiler]) -> str:
+    if own:
+        return f"the tree's Makefile sets -std={own}"
+    year_said = "98" if taken == _OLDEST else str(taken)
+    return f"{compiler.kind} {compiler.version} takes C++{year_said}" if compiler is not None else "the compiler's own"
 
 
 def nvcc_newest(cuda: Version) -> int:

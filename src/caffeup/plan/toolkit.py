@@ -14,7 +14,7 @@ from caffeup.model.plan import Alternative, Link
 from caffeup.plan.case import Case
 from caffeup.plan.mode import no_toolkit, toolkit_to_install, wheels_fit
 from caffeup.plan.part import Part, conflict, decision, line, note, remedy
-from caffeup.plan.places import LINKS, Placed, linked_anyway, placed, searched_anyway, under
+from caffeup.plan.places import LINKS, Placed, linked_anyway, loaded_anyway, placed, searched_anyway, under
 
 
 class Problem(Value, kw_only=True):
@@ -100,6 +100,9 @@ def problems(toolkit: Toolkit, case: Case) -> tuple[Problem, ...]:
         else:
             words = f"it is older than {gpu.name} ({cc}) and can only give it PTX"
             found.append(Problem(id="gpu-newer", words=words, weight=10))
+    if toolkit.layout is ToolkitLayout.CONDA:
+        words = "it lies in an environment of conda, whose other libraries do not go with the system's"
+        found.append(Problem(id="conda", words=words, weight=3))
     if not _has_compiler(toolkit, case):
         found.append(Problem(id="compiler-too-new", words="no installed compiler is old enough for its nvcc", weight=5))
     return tuple(dict.fromkeys(found))
@@ -277,24 +280,51 @@ def _notes(best: Toolkit, case: Case) -> tuple[Finding, ...]:
 
 def _reach(best: Toolkit, case: Case) -> Choice:
     """Links to it, and the folders that Caffe's Makefile does not add by itself."""
-    whole = best.nvcc == f"{best.root}/bin/nvcc" and best.root not in ("/usr", "/usr/local", "")
-    links = [Link(name="cuda", target=best.root) if whole else Link(name="cuda/bin", target=dirname(best.nvcc) or best.root)]
-    own = (f"{LINKS}/cuda/include", f"{LINKS}/cuda/lib64", f"{LINKS}/cuda/lib")
     system = case.machine.system
-
-    def reached(paths: tuple[str, ...], label: str) -> tuple[str, ...]:
-        names = []
-        for at, path in enumerate(paths):
-            inside = under(path, best.root, "cuda") if whole else None
-            place = Placed(name=inside) if inside else placed(path, f"{label}-{at}", case.machine.prefixes)
-            links.extend(place.links)
-            if place.name not in own:
-                names.append(place.name)
-        return tuple(names)
-
-    includes = reached(tuple(d for d in best.include_dirs if not searched_anyway(d, system)), "cuda-include")
-    libraries = reached(
-        tuple(d for d in best.library_dirs if not linked_anyway(d, system) and not d.endswith("/stubs")), "cuda-lib"
+    includes = [path for path in best.include_dirs if not searched_anyway(path, system) and not case.mixed(path)]
+    libraries = [path for path in best.library_dirs if not linked_anyway(path, system) and not path.endswith("/stubs")]
+    libraries = [path for path in libraries if not case.mixed(path)]
+    if (
+        best.nvcc == f"{best.root}/bin/nvcc"
+        and best.layout is not ToolkitLayout.CONDA
+        and best.root not in ("/usr", "/usr/local")
+    ):
+        return _whole(best, includes, libraries, case)
+    links = [Link(name="cuda/bin", target=dirname(best.nvcc) or best.root)]
+    links += [Link(name="cuda/include", target=includes[0])] if includes else []
+    links += [Link(name="cuda/lib64", target=libraries[0])] if libraries else []
+    more_includes = _placed(includes[1:], "cuda-include", case)
+    more_libraries = _placed(libraries[1:], "cuda-lib", case)
+    runs = (f"{LINKS}/cuda/lib64",) if libraries and not loaded_anyway(libraries[0], system) else ()
+    return Choice(
+        include_dirs=tuple(one.name for one in more_includes),
+        library_dirs=tuple(one.name for one in more_libraries),
+        part=Part(links=(*links, *(link for one in (*more_includes, *more_libraries) for link in one.links)), run_paths=runs),
     )
-    runs = (f"{LINKS}/cuda/lib64", f"{LINKS}/cuda/lib") if whole else ()
-    return Choice(include_dirs=includes, library_dirs=libraries, part=Part(links=tuple(links), run_paths=(*runs, *libraries)))
+
+
+def _whole(best: Toolkit, includes: list[str], libraries: list[str], case: Case) -> Choice:
+    """The root as one link; its include, lib64 and lib are added by the Makefile."""
+    own_includes = [(under(path, best.root, "cuda"), path) for path in includes]
+    own_libraries = [(under(path, best.root, "cuda"), path) for path in libraries]
+    other_includes = _placed([path for name, path in own_includes if name is None], "cuda-include", case)
+    other_libraries = _placed([path for name, path in own_libraries if name is None], "cuda-lib", case)
+    usual = (f"{LINKS}/cuda/lib64", f"{LINKS}/cuda/lib")
+    inner_includes = [name for name, _ in own_includes if name is not None and name != f"{LINKS}/cuda/include"]
+    inner_libraries = [name for name, _ in own_libraries if name is not None]
+    runs = inner_libraries or list(usual[:1])
+    return Choice(
+        include_dirs=(*inner_includes, *(one.name for one in other_includes)),
+        library_dirs=(*(name for name in inner_libraries if name not in usual), *(one.name for one in other_libraries)),
+        part=Part(
+            links=(
+                Link(name="cuda", target=best.root),
+                *(link for one in (*other_includes, *other_libraries) for link in one.links),
+            ),
+            run_paths=(*runs, *(one.name for one in other_libraries)),
+        ),
+    )
+
+
+def _placed(paths: list[str], label: str, case: Case) -> list[Placed]:
+    return [placed(path, f"{label}-{at}", case.machine.prefixes) for at, path in enumerate(paths)]
