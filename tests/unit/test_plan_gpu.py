@@ -21,6 +21,7 @@ from planvalues import (
     machine,
     notes,
     plan,
+    python,
     toolkit,
     tree,
     value_of,
