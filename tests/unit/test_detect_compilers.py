@@ -61,6 +61,7 @@ def test_one_that_hangs_or_is_none_is_an_attempt(tmp_path: Path) -> None:
         ("/usr/bin/g++", "exit 0"),
         ("/usr/bin/clang++", "no answer in time"),
     ]
+    assert [one.id for one in found.findings] == ["compiler-silent", "compiler-silent"]
 
 
 def test_no_compiler_says_where_was_looked(tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def test_wheels_have_only_the_major_in_the_librarys_name(tmp_path: Path) -> None
     cudnn = probe(write_machine(tmp_path, files=files, env={"VIRTUAL_ENV": "/venv"}))
     assert [one.version for one in cudnn.headers] == [Version("9.14.0")]
     assert [(one.version, one.linkable) for one in cudnn.libraries] == [(Version("9"), False)]
+    assert cudnn.findings == (), "no fault of the machine"
 
 
 def test_in_the_toolkit_in_a_prefix_and_by_variables(tmp_path: Path) -> None:
@@ -130,3 +131,9 @@ def test_a_header_that_says_nothing_is_said(tmp_path: Path, toml: str, outcome: 
 )
 def test_agree(header: str, library: str | None, same: bool) -> None:
     assert agree(Version(header), Version(library) if library else None) is same
+
+
+@pytest.mark.parametrize("prefix", ["", "relative", "."])
+def test_a_prefix_that_is_no_absolute_path_is_not_looked_at(tmp_path: Path, prefix: str) -> None:
+    cudnn = probe(write_machine(tmp_path, files={"/usr/include/cudnn.h": defines("7.6.5")}), prefix)
+    assert [one.via for one in cudnn.headers] == ["the compiler's own folder"]

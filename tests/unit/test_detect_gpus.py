@@ -137,6 +137,7 @@ def test_a_jetson_is_told_by_its_device_tree(tmp_path: Path) -> None:
     assert (system.jetson, system.l4t, system.arch) == ("NVIDIA Jetson AGX Orin Developer Kit", "36.4.3", "aarch64")
     graphics, _ = probe(host)
     assert graphics.state is GpuState.PRESENT
+    assert graphics.gpus[0].name == "NVIDIA Jetson AGX Orin Developer Kit"
     assert (graphics.gpus[0].via, graphics.gpus[0].compute_capability) == ("device tree", ComputeCapability(8, 7))
 
 
@@ -145,3 +146,11 @@ def test_a_jetson_with_an_unknown_chip_asks_on(tmp_path: Path) -> None:
     graphics, _ = probe(write_machine(tmp_path, files=files))
     assert graphics.state is GpuState.DRIVER_SILENT
     assert graphics.tried[0].outcome == "no chip in it that is known"
+
+
+def test_the_modules_release_completes_what_libcuda_says(tmp_path: Path) -> None:
+    toml = '[libcuda]\nlibrary = "libcuda.so.1"\ncuda = 12060\n[[libcuda.devices]]\nname = "A"\ncompute_capability = [8, 9]\n'
+    graphics, _ = probe(write_machine(tmp_path, files=MODULE, toml=toml))
+    assert graphics.driver is not None
+    assert (graphics.driver.release, graphics.driver.cuda) == (Version("550.54.15"), Version("12.6"))
+    assert graphics.driver.via == "libcuda; kernel module"

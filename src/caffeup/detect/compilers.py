@@ -19,6 +19,7 @@ USUAL_FOLDERS = ("/usr/local/bin", "/usr/bin")
 PATTERNS = ("*g++*", "*clang++*")
 NAME = re.compile(r"(?:(?P<conda>[\w]+-conda(?:_\w+)?-linux-gnu)-)?(?:g\+\+|clang\+\+)(?:-[0-9.]{1,8})?")
 """A compiler for this machine: cross compilers (``aarch64-linux-gnu-g++``) are somebody else's."""
+SECONDS = 8.0
 MASQUERADES = frozenset(("ccache", "distcc", "sccache", "icecc"))
 EMPTY_PROGRAM = "#include <cstddef>\nint main() { return 0; }\n"
 """cstddef needs the standard library's headers and its machine's configuration, and costs a tenth of <string>."""
@@ -74,10 +75,10 @@ def _in_folder(host: Host, folder: str) -> tuple[str, ...]:
 def _try(host: Host, candidate: _Candidate) -> tuple[Optional[Compiler], Optional[Attempt], Optional[Finding]]:
     """One call tells what it is and whether it compiles: ``-v`` and a program on standard input."""
     argv = (candidate.path, "-v", "-x", "c++", "-fsyntax-only", "-")
-    output = host.run(argv, stdin=EMPTY_PROGRAM)
+    output = host.run(argv, timeout=SECONDS, stdin=EMPTY_PROGRAM)
     says = parse_compiler(output.stderr) if output is not None else None
     if output is None or says is None:
-        return None, Attempt(where=candidate.path, outcome=_outcome(output)), None
+        return None, Attempt(where=candidate.path, outcome=_outcome(output)), _silent(candidate, output)
     works = output.status == 0
     compiler = Compiler(
         via=candidate.via + (" (conda)" if _is_conda(host, candidate.path, says.target) else ""),
@@ -109,6 +110,15 @@ def _is_conda(host: Host, path: str, target: str) -> bool:
     folder = path.rpartition("/")[0]
     in_conda = bool(prefix and path.startswith(f"{prefix}/")) or host.is_dir(f"{folder.rpartition('/')[0]}/conda-meta")
     return in_conda or "-conda" in target
+
+
+def _silent(candidate: _Candidate, output: Optional[Output]) -> Finding:
+    return Finding(
+        id="compiler-silent",
+        severity=Severity.NOTE,
+        title=f"{candidate.path} ({candidate.via}) does not answer like a compiler",
+        evidence=(Evidence(where=f"{candidate.path} -v", text=_outcome(output)),),
+    )
 
 
 def _broken(compiler: Compiler, output: Output) -> Finding:

@@ -26,6 +26,7 @@ from caffeup.model.machine import Attempt, CudnnHeader, CudnnLibrary, Missing, S
 ROOT_VARIABLES = ("CUDNN_ROOT", "CUDNN_HOME", "CUDNN_PATH", "CUDNN_ROOT_DIR")
 INCLUDE_VARIABLES = ("CPATH", "CPLUS_INCLUDE_PATH", "C_INCLUDE_PATH")
 LIBRARY_VARIABLES = ("LIBRARY_PATH", "LD_LIBRARY_PATH")
+WHEELS = "pip wheels in"
 HEADER_BYTES = 1 << 16
 Folders = tuple[tuple[str, str], ...]
 """Folders, each with how one came to look there."""
@@ -65,7 +66,10 @@ def _attempts(folders: Folders) -> tuple[Attempt, ...]:
 def _roots(host: Host, prefixes: tuple[str, ...]) -> Folders:
     """Roots with include/ and lib/ below them: the user's own come first."""
     roots = [
-        (f"{prefix.rstrip('/')}{below}", f"--prefix {prefix}") for prefix in prefixes for below in ("", "/usr/local", "/usr")
+        (f"{prefix.rstrip('/')}{below}", f"--prefix {prefix}")
+        for prefix in prefixes
+        if prefix.startswith("/")
+        for below in ("", "/usr/local", "/usr")
     ]
     roots += [(host.env.get(name, "").rstrip("/"), f"env {name}") for name in ROOT_VARIABLES]
     return tuple((root, via) for root, via in roots if root.startswith("/"))
@@ -74,7 +78,7 @@ def _roots(host: Host, prefixes: tuple[str, ...]) -> Folders:
 def _late_roots(host: Host) -> Folders:
     """Roots of other people's packages."""
     conda = conda_prefix(host)
-    wheels = tuple((f"{folder}/nvidia/cudnn", f"pip wheels in {folder}") for folder in site_folders(host))
+    wheels = tuple((f"{folder}/nvidia/cudnn", f"{WHEELS} {folder}") for folder in site_folders(host))
     return (*(((conda, "env CONDA_PREFIX"),) if conda else ()), *wheels)
 
 
@@ -206,6 +210,9 @@ def agree(header: Version, library: Optional[Version]) -> bool:
 
 
 def _findings(headers: tuple[CudnnHeader, ...], libraries: tuple[CudnnLibrary, ...]) -> tuple[Finding, ...]:
+    """Wheels are left out: what some Python environment brings for itself is no fault of the machine."""
+    headers = tuple(one for one in headers if not one.via.startswith(WHEELS))
+    libraries = tuple(one for one in libraries if not one.via.startswith(WHEELS))
     evidence = tuple(Evidence(where=f"{one.directory}/cudnn.h", text=str(one.version)) for one in headers)
     evidence += tuple(
         Evidence(where=one.file, text=f"{one.version or 'unknown'}{'' if one.linkable else ', not linkable'}")

@@ -41,7 +41,7 @@ class Answer(Value):
 def probe_graphics(host: Host, facts: Facts, system: System) -> tuple[Graphics, tuple[Finding, ...]]:
     """GPUs that CUDA would show, the driver, and the state; findings say what hides or silences them."""
     answer = _ask(host, facts, system)
-    driver = answer.driver or _driver_of_module(host, facts)
+    driver = _completed(answer.driver, host, facts)
     if not answer.gpus:
         state = _why_none(host, system, driver)
         graphics = Graphics(state=state, driver=driver, tried=answer.tried)
@@ -84,7 +84,7 @@ def _from_jetson(host: Host, facts: Facts, system: System) -> Answer:
                 via="device tree",
                 evidence=f"{where}: {token}",
                 index=0,
-                name=f"Tegra ({soc.id})",
+                name=system.jetson,
                 compute_capability=soc.compute_capability,
             )
             return Answer(gpus=(gpu,))
@@ -176,6 +176,16 @@ def _driver_of_module(host: Host, facts: Facts) -> Optional[Driver]:
     """The loaded kernel module's own word, where the libraries say nothing."""
     words = parse_proc_version(host.read_text(PROC_VERSION) or "")
     return _driver("kernel module", PROC_VERSION, words, None, facts) if words else None
+
+
+def _completed(driver: Optional[Driver], host: Host, facts: Facts) -> Optional[Driver]:
+    """libcuda knows the newest CUDA and not the driver's release: that is the module's to say."""
+    if driver is not None and driver.release is not None:
+        return driver
+    module = _driver_of_module(host, facts)
+    if driver is None or module is None:
+        return driver or module
+    return Driver(via=f"{driver.via}; {module.via}", evidence=module.evidence, release=module.release, cuda=driver.cuda)
 
 
 def _driver(via: str, where: str, words: str, cuda: Optional[Version], facts: Facts) -> Optional[Driver]:

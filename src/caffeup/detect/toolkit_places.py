@@ -135,7 +135,7 @@ def _unresolved(host: Host, program: str, root: str) -> str:
 def _behind_wrapper(host: Host, system: System, program: str) -> tuple[tuple[Place, ...], tuple[Attempt, ...]]:
     """Ask nvcc where it is: what stands on PATH may be a script, or ccache."""
     argv = (program, "--dryrun", "-x", "cu", "/dev/null")
-    output = host.run(argv)
+    output = host.run(argv, timeout=5.0)
     if output is None or output.status:
         lines = (output.stderr or output.stdout).strip().splitlines() if output is not None else []
         outcome = f"exit {output.status}: {lines[-1] if lines else ''}" if output is not None else "not there"

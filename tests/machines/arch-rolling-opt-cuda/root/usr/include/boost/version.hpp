@@ -1,0 +1,2 @@
+#define BOOST_VERSION 108900
+#define BOOST_LIB_VERSION "1_89"
