@@ -32,6 +32,8 @@ class Target:
     entry: str
     path: str = ""
     headers: tuple[str, ...] = ()
+    was: bytes = b""
+    """What stood there before: a Python file that did not compile then need not now."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,13 @@ class Checker:
         if not self._plan.python:
             return Checked(target, None, "no Python chosen")
         program = "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec')"
-        return _judge(target, self._run(self._plan.python, "-c", program, target.path))
+        checked = _judge(target, self._run(self._plan.python, "-c", program, target.path))
+        if checked.ok is False and target.was:
+            earlier = "import sys; compile(getattr(sys.stdin, 'buffer', sys.stdin).read(), 'before', 'exec')"
+            before = self._run(self._plan.python, "-c", earlier, stdin=target.was.decode("utf-8", "replace"))
+            if before is not None and before.status:
+                return Checked(target, None, "it did not compile before either")
+        return checked
 
 
 def _judge(target: Target, output: Optional[Output]) -> Checked:

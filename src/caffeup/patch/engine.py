@@ -191,7 +191,7 @@ def _require_writable(disk: Disk) -> None:
 
 def _targets(wanted: tuple[Wanted, ...], worked: Worked) -> tuple[Target, ...]:
     """What has to be compiled: what this run changes."""
-    changing = {change.path for change in worked.changes}
+    changing = {change.path: change for change in worked.changes}
     entries = {entry.id: entry for entry in worked.entries}
     found: dict[str, Target] = {}
     for one in wanted:
@@ -202,7 +202,7 @@ def _targets(wanted: tuple[Wanted, ...], worked: Worked) -> tuple[Target, ...]:
             paths = tuple(path for path, _ in one.whole if path.endswith((".cpp", ".hpp", ".h")))
         for path in paths:
             if path in changing:
-                found.setdefault(path, Target(one.id, path=path))
+                found.setdefault(path, Target(one.id, path=path, was=changing[path].before.data or b""))
         headers = tuple(header for header in one.headers if f"{INCLUDE}/{header}" in changing)
         if headers:
             found[one.id] = Target(one.id, headers=headers)

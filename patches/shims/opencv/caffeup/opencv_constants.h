@@ -11,7 +11,7 @@
 #ifndef CAFFEUP_OPENCV_CONSTANTS_H_
 #define CAFFEUP_OPENCV_CONSTANTS_H_
 
-#include <opencv2/core/core.hpp>
+#include <opencv2/core/version.hpp>
 
 /* OpenCV 2.4 calls its major version CV_VERSION_EPOCH, and CV_VERSION_MAJOR is 4 there. */
 #if !defined(CV_VERSION_EPOCH) && CV_VERSION_MAJOR >= 4

@@ -8,7 +8,7 @@
 #define CAFFEUP_OPENCV2_VIDEOIO_VIDEOIO_C_H_
 
 /* In OpenCV 4 this header is a mere #error, in OpenCV 5 it is gone. */
-#include <opencv2/core/core.hpp>
+#include <opencv2/core/version.hpp>
 #if defined(CV_VERSION_EPOCH) || CV_VERSION_MAJOR < 4
 #include_next <opencv2/videoio/videoio_c.h>
 #else
