@@ -8,8 +8,10 @@ import json
 import os
 import sys
 import tarfile
+import threading
 import zipfile
 from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Callable
 
@@ -143,3 +145,22 @@ def test_every_end_is_an_error_with_a_way_on(folder: Path, said: str, kind: type
 def test_a_python_that_cannot_be_started(folder: Path) -> None:
     with pytest.raises(CaffeupError):
         download(Pinned(name="n", version="1", sha256="0"), folder, run=offline(folder), python=["/nothing/python"])
+
+
+class Pages(BaseHTTPRequestHandler):
+    """An index that answers, and has nothing."""
+
+    def do_GET(self) -> None:
+        self.send_error(404)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+def test_index_that_answers_and_has_nothing(folder: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        run = run_with(PIP_INDEX_URL=f"http://127.0.0.1:{server.server_port}/simple", NO_PROXY="*")
+        with pytest.raises(NotFetched, match="has no"):
+            download(Pinned(name=NAME, version="1.0", sha256="0"), folder / "into", run=run, python=[sys.executable])
+        server.shutdown()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import tarfile
 import zipfile
 import zlib
@@ -85,11 +86,12 @@ def unpack(archive: Path, into: Path, *, sha256: str = "", largest: int = LARGES
 
 
 def _damaged(archive: Path, error: Exception) -> BadArchive:
+    shown = shlex.quote(str(archive))
     return BadArchive(
         f"{archive.name} is damaged, or no archive that can be read",
         details=f"{type(error).__name__}: {error}",
         advice="Download it again and compare its hash.",
-        commands=(f"sha256sum {archive}", f"file {archive}"),
+        commands=(f"sha256sum {shown}", f"file {shown}"),
     )
 
 
@@ -105,7 +107,9 @@ def _checked(archive: Path, sha256: str) -> str:
     try:
         actual = sha256_of(archive)
     except OSError as error:
-        raise BadArchive(f"cannot read {archive}", details=str(error), commands=(f"ls -l {archive}",)) from error
+        raise BadArchive(
+            f"cannot read {archive}", details=str(error), commands=(f"ls -l {shlex.quote(str(archive))}",)
+        ) from error
     if sha256 and actual != sha256:
         raise BadArchive(
             f"{archive.name} is not what it should be: its hash differs",

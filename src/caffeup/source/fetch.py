@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -124,7 +125,10 @@ def _from_url(source: str) -> Place:
         raise UsageError(
             f"caffeup does not download archives that it has no hash of: {without_credentials(address)}",
             advice="Download it yourself, look at it, and give caffeup the file.",
-            commands=(f"curl -fLO {without_credentials(address)}", f"caffeup up ./{address.rpartition('/')[2]}"),
+            commands=(
+                f"curl -fLO {shlex.quote(without_credentials(address))}",
+                f"caffeup up ./{shlex.quote(address.rpartition('/')[2])}",
+            ),
         )
     if not git.is_git_url(address):
         raise UsageError(
@@ -168,6 +172,7 @@ def _already_there(place: Place, target: Path) -> Optional[Origin]:
         if target.is_dir() and not os.listdir(target):  # noqa: PTH208
             return None
     have = recorded_origin(target)
+    shown = shlex.quote(str(target))
     if have is not None and _same(have, place):
         now = origin_of(target, read_checkout(target))
         if not place.commit or now.commit.startswith(place.commit):
@@ -175,13 +180,14 @@ def _already_there(place: Place, target: Path) -> Optional[Origin]:
         raise Occupied(
             f"{target} is at commit {now.commit[:12]}, not {place.commit[:12]}",
             advice="caffeup moves no tree that you may have changed. Check it out yourself, or name another folder with --into.",
-            commands=(f"git -C {target} fetch --depth 1 origin {place.commit}", f"git -C {target} checkout {place.commit}"),
+            commands=(f"git -C {shown} fetch --depth 1 origin {place.commit}", f"git -C {shown} checkout {place.commit}"),
         )
+    source = place.catalogue or without_credentials(place.url) or place.path
     raise Occupied(
         f"{target} is there already, and is "
         + (f"a tree from {have.url or have.kind}" if have else "not a tree that caffeup fetched"),
         advice="Nothing in it was touched. Use it as it is, or name another folder with --into.",
-        commands=(f"caffeup up {target}", f"caffeup up {place.catalogue or place.url or place.path} --into {target}-2"),
+        commands=(f"caffeup up {shown}", f"caffeup up {shlex.quote(source)} --into {shlex.quote(f'{target}-2')}"),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import threading
 import time
@@ -179,7 +180,7 @@ class _Runner:
                 f"no answer from {without_credentials(self.url)}",
                 details=f"git was silent for {self._silence:.0f} s\n" + "\n".join(said[-5:]),
                 advice="Check the network, or set http.proxy or a mirror (url.<base>.insteadOf) in git's configuration.",
-                commands=(f"git ls-remote {without_credentials(self.url)}",),
+                commands=(f"git ls-remote {shlex.quote(without_credentials(self.url))}",),
             )
         if status != 0:
             raise explain(said, self.url, self._folder)
@@ -288,7 +289,7 @@ def explain(said: Sequence[str], url: str, folder: Path) -> CaffeupError:
     text = "\n".join(lines)
     what = next((name for name, pattern in _SAYINGS if pattern.search(text)), "")
     details = "\n".join(lines[-8:])
-    look = (f"git ls-remote {shown}",)
+    look = (f"git ls-remote {shlex.quote(shown)}",)
     if what == "full":
         return disk_error(OSError(28, details), folder)
     if what == "unreachable":

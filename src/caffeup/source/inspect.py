@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Optional, Union
 
@@ -87,7 +88,7 @@ def _must_be_a_folder(top: Path) -> None:
             os.scandir(top).close()
             return
     except PermissionError as error:
-        raise SourceError(f"{top} cannot be read", details=str(error), commands=(f"ls -ld {top}",)) from error
+        raise SourceError(f"{top} cannot be read", details=str(error), commands=(f"ls -ld {shlex.quote(str(top))}",)) from error
     what = "is a file, no folder" if top.exists() else "is not there"
     raise SourceError(f"{top} {what}", advice="Name the folder of a Caffe checkout, or a name from the catalogue.")
 
@@ -111,7 +112,7 @@ def _must_be_caffe(survey: Survey, shown: str = "") -> None:
         advice=f"There is one inside: {inside[0]}"
         if inside
         else "Take one from the catalogue, or name the folder that holds src/caffe.",
-        commands=(f"caffeup up {survey.root / inside[0]}",) if inside and not shown else ("caffeup up ssd",),
+        commands=(f"caffeup up {shlex.quote(str(survey.root / inside[0]))}",) if inside and not shown else ("caffeup up ssd",),
     )
 
 

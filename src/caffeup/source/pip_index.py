@@ -4,7 +4,7 @@
 so each is tried for, and a child process keeps them, and whatever they print, away from caffeup.
 
 Argument: one JSON object with name, version, file (may be empty), sha256, into, binary. Prints JSON objects, one a line:
-``{"done": …, "total": …}`` and at last ``{"file": …, "sha256": …, "url": …}`` or ``{"error": kind, "text": …}``.
+``{"done": ..., "total": ...}`` and at last ``{"file": ..., "sha256": ..., "url": ...}`` or ``{"error": kind, "text": ...}``.
 """
 # ruff: noqa: PLC0415, PTH100, PTH108, PTH110, PTH118, PTH120, PTH123, PTH105 - a script for whatever Python has pip
 
@@ -39,9 +39,9 @@ class Heard(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep lines that tell of trouble."""
+        """Keep lines that tell of a page that did not come; one that is not there is an answer."""
         text = record.getMessage()
-        if "Could not fetch URL" in text or "Retrying" in text or "connection" in text.lower():
+        if "Could not fetch URL" in text and "404" not in text:
             self.lines.append(text)
 
 

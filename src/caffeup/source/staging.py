@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from caffeup.source.problems import Occupied, disk_error
-
-MARK = ".caffeup-part-"
+from caffeup.source.problems import MARK, Occupied, disk_error
 
 
 @contextmanager
@@ -42,7 +41,7 @@ def put_in_place(made: Path, target: Path) -> None:
             raise Occupied(
                 f"{target} appeared while the tree was fetched, and is not empty",
                 advice="Another program made it. Name another folder with --into.",
-                commands=(f"ls -la {target}",),
+                commands=(f"ls -la {shlex.quote(str(target))}",),
             ) from error
         raise disk_error(error, target.parent) from error
 
