@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
+import uuid
 from typing import Any, Callable, Optional
 
 NVML = "libnvidia-ml.so.1"
@@ -139,7 +140,18 @@ def _cuda_device(cuda: ctypes.CDLL, index: int) -> dict[str, Any]:
     total = ctypes.c_size_t(0)
     if cuda.cuDeviceTotalMem_v2(ctypes.byref(total), handle) == 0:
         device["memory_bytes"] = total.value
+    device["uuid"] = _cuda_uuid(cuda, handle)
     return device
+
+
+def _cuda_uuid(cuda: ctypes.CDLL, handle: ctypes.c_int) -> str:
+    """As nvidia-smi writes it; empty in drivers before CUDA 9.2, which have no such call."""
+    data = (ctypes.c_ubyte * 16)()
+    try:
+        status = cuda.cuDeviceGetUuid(data, handle)
+    except AttributeError:
+        return ""
+    return "" if status else f"GPU-{uuid.UUID(bytes=bytes(data))}"
 
 
 def main(argv: list[str]) -> int:

@@ -29,6 +29,10 @@ from caffeup.model.base import Value, from_json
 
 RAN_OUT_OF_TIME = 124
 NOT_EXECUTABLE = 126
+NO_ANSWER = "no answer"
+"""How the error of a driver that hangs begins."""
+DRIVER_SECONDS = 15.0
+"""A machine with many GPUs and no persistence daemon wakes them one after another."""
 OUTPUT_LIMIT = 4 << 20
 TEXT_LIMIT = 8 << 20
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -222,13 +226,15 @@ class RealHost:
     def _ask_driver(self, library: str) -> Optional[DriverAnswer]:
         script = str(Path(__file__).with_name("driver_query.py"))
         options = ("-I",) if library == "nvml" else ("-I", "-S")  # only pynvml is not in the standard library
-        output = self.run((sys.executable, *options, script, library), timeout=10.0)
+        # All GPUs are asked for: what the environment hides is a finding of its own.
+        env = {name: value for name, value in self._env.items() if name != "CUDA_VISIBLE_DEVICES"}
+        output = _run((sys.executable, *options, script, library), env=env, timeout=DRIVER_SECONDS, stdin="")
         if output is None or output.status == RAN_OUT_OF_TIME:
-            return DriverAnswer(error="no answer within 10 s" if output else "Python could not be started")
+            return DriverAnswer(error=f"{NO_ANSWER} within {DRIVER_SECONDS:.0f} s" if output else "Python could not be started")
         try:
             return from_json(output.stdout, Optional[DriverAnswer])  # type: ignore[arg-type]
         except msgspec.DecodeError:
-            return DriverAnswer(error=f"exit {output.status}: {_last_line(output.stderr)}")
+            return DriverAnswer(error=f"exit {output.status}: {_last_line(output.stderr)}".rstrip(": "))
 
 
 def _own() -> Own:

@@ -154,3 +154,10 @@ def test_the_modules_release_completes_what_libcuda_says(tmp_path: Path) -> None
     assert graphics.driver is not None
     assert (graphics.driver.release, graphics.driver.cuda) == (Version("550.54.15"), Version("12.6"))
     assert graphics.driver.via == "libcuda; kernel module"
+
+
+def test_a_driver_that_hangs_for_one_is_not_asked_by_others(tmp_path: Path) -> None:
+    toml = '[nvml]\nerror = "no answer within 15 s"\n[libcuda]\nlibrary = "libcuda.so.1"\n[[libcuda.devices]]\nname = "A"\n'
+    graphics, _ = probe(write_machine(tmp_path, files={**ON_BUS, **MODULE}, toml=toml))
+    assert graphics.state is GpuState.DRIVER_SILENT
+    assert [one.outcome for one in graphics.tried] == ["no answer within 15 s"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from caffeup import driver_query
+from caffeup import host as host_module
 from caffeup.host import DEFAULT_PATH, OUTPUT_LIMIT, DriverAnswer, Output, RealHost
 
 
@@ -135,12 +136,12 @@ def test_own(host: RealHost) -> None:
 
 def test_a_missing_nvidia_library_is_none_and_a_broken_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     host = RealHost()
-    monkeypatch.setattr(RealHost, "run", lambda *_, **__: Output(status=0, stdout="null\n"))
+    monkeypatch.setattr(host_module, "_run", lambda *_, **__: Output(status=0, stdout="null\n"))
     assert host.nvml() is None
-    monkeypatch.setattr(RealHost, "run", lambda *_, **__: Output(status=-11, stderr="boom\n"))
+    monkeypatch.setattr(host_module, "_run", lambda *_, **__: Output(status=-11, stderr="boom\n"))
     assert host.libcuda() == DriverAnswer(error="exit -11: boom")
-    monkeypatch.setattr(RealHost, "run", lambda *_, **__: Output(status=124))
-    assert host.nvml() == DriverAnswer(error="no answer within 10 s")
+    monkeypatch.setattr(host_module, "_run", lambda *_, **__: Output(status=124))
+    assert host.nvml() == DriverAnswer(error="no answer within 15 s")
 
 
 def test_the_query_is_run_as_a_process_and_answers_json(host: RealHost) -> None:

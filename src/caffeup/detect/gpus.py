@@ -18,7 +18,7 @@ from caffeup.detect.parse.nvidia import (
 from caffeup.detect.parse.system import parse_device_tree
 from caffeup.detect.parse.versions import parse_version
 from caffeup.facts.tables import Facts
-from caffeup.host import DriverAnswer, Host, Output
+from caffeup.host import NO_ANSWER, DriverAnswer, Host, Output
 from caffeup.model.base import ComputeCapability, Value
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.machine import Attempt, Container, Driver, Gpu, GpuState, Graphics, System
@@ -66,6 +66,8 @@ def _ask(host: Host, facts: Facts, system: System) -> Answer:
         driver = driver or answer.driver
         if answer.gpus:
             return Answer(gpus=answer.gpus, driver=driver, tried=tried)
+        if any(one.outcome.startswith(NO_ANSWER) for one in answer.tried):
+            break  # a driver that hangs for one hangs for all
     return Answer(driver=driver, tried=tried)
 
 
@@ -97,7 +99,7 @@ def _from_nvml(host: Host, facts: Facts, system: System) -> Answer:
 
 
 def _from_libcuda(host: Host, facts: Facts, system: System) -> Answer:
-    """CUDA hides what CUDA_VISIBLE_DEVICES hides, so its indices are only used where NVML has none."""
+    """Second, because it takes longer and knows less; it is asked for all GPUs, whatever the environment hides."""
     del system
     return _from_library("libcuda", "libcuda.so.1", host.libcuda(), facts)
 
@@ -167,7 +169,7 @@ def _outcome(output: Optional[Output]) -> str:
     if output is None:
         return "not there"
     if output.status == 124:
-        return "no answer within 5 s"
+        return f"{NO_ANSWER} within 5 s"
     words = (output.stdout.strip() or output.stderr.strip()).splitlines()
     return f"exit {output.status}: {words[0].strip() if words else ''}".rstrip(": ")
 
@@ -179,7 +181,7 @@ def _driver_of_module(host: Host, facts: Facts) -> Optional[Driver]:
 
 
 def _completed(driver: Optional[Driver], host: Host, facts: Facts) -> Optional[Driver]:
-    """libcuda knows the newest CUDA and not the driver's release: that is the module's to say."""
+    """What libcuda knows is the newest CUDA, not the driver's release: that is the module's to say."""
     if driver is not None and driver.release is not None:
         return driver
     module = _driver_of_module(host, facts)
