@@ -373,6 +373,15 @@ def test_keys_that_the_makefile_does_not_read_are_never_written() -> None:
     assert not made.cudnn
 
 
+def test_a_key_that_an_old_makefile_sets_itself_is_overridden() -> None:
+    keys = tuple(key for key in KEYS if key not in ("PYTHON_LIBRARIES", "BUILD_DIR"))
+    made = plan(machine(), tree(config_keys=keys, overridable=("PYTHON_LIBRARIES", "BUILD_DIR", "WARNINGS")))
+    (line,) = (line for line in made.config if line.key == "PYTHON_LIBRARIES")
+    assert line.override
+    assert line.value == ("boost_python310", "python3.10")
+    assert value_of(made, "BUILD_DIR") == ()
+
+
 def test_build_and_distribute_folders_are_never_empty() -> None:
     made = plan(machine())
     for key in ("BUILD_DIR", "DISTRIBUTE_DIR", "RELEASE_BUILD_DIR"):

@@ -459,6 +459,12 @@ def test_a_cudnn_without_code_for_the_card_is_off() -> None:
     assert plan(machine(RTX_4090, toolkits=(toolkit("11.5"),), **cudnn("8.2.4"))).cudnn
 
 
+def test_a_tree_for_the_first_cudnn_goes_without() -> None:
+    made = plan(machine(H200, toolkits=(toolkit("13.0"),), **cudnn("9.14.0")), tree(features=("cudnn", "cudnn-before-4")))
+    assert not made.cudnn
+    assert "1 to 3" in because(made, "cudnn")
+
+
 def test_all_asks_cudnn_for_no_certain_gpu() -> None:
     assert plan(machine(toolkits=(toolkit("12.8"),), **cudnn("9.14.0")), arch=("all",)).cudnn
     assert not plan(machine(toolkits=(toolkit("12.8"),), **cudnn("9.14.0")), arch=("6.1",)).cudnn

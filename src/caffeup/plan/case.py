@@ -14,6 +14,27 @@ from caffeup.model.machine import Library, Machine, Program, PythonKind, Toolkit
 from caffeup.model.plan import Request
 from caffeup.model.tree import Tree
 
+# Keys of Makefile.config that some old forks set in their Makefile: there only `override` reaches them. Folders of the
+# build are not among them, since the Makefile must go on changing those itself.
+_MAY_OVERRIDE = frozenset(
+    (
+        "BLAS",
+        "CPU_ONLY",
+        "CUDA_ARCH",
+        "CUDA_DIR",
+        "CUSTOM_CXX",
+        "OPENCV_VERSION",
+        "PYTHON_LIBRARIES",
+        "USE_CUDNN",
+        "USE_HDF5",
+        "USE_LEVELDB",
+        "USE_LMDB",
+        "USE_NCCL",
+        "USE_OPENCV",
+        "WITH_PYTHON_LAYER",
+    )
+)
+
 
 @dataclass(frozen=True)
 class Case:
@@ -26,7 +47,11 @@ class Case:
 
     def reads(self, key: str) -> bool:
         """Whether this tree's Makefile reads the key; one that it does not read is never written."""
-        return key in self.tree.config_keys
+        return key in self.tree.config_keys or self.must_override(key)
+
+    def must_override(self, key: str) -> bool:
+        """Whether the Makefile sets this key of Makefile.config itself before it reads it."""
+        return key in _MAY_OVERRIDE and key in self.tree.overridable and key not in self.tree.config_keys
 
     @cached_property
     def conda_roots(self) -> tuple[str, ...]:

@@ -50,6 +50,8 @@ def choose_cudnn(case: Case, toolkit: Optional[Toolkit], sass: tuple[ComputeCapa
         return _off(case, "asked for with --no-cudnn: less GPU memory, slower convolutions", ())
     if not case.reads("USE_CUDNN"):
         return _off(case, "this tree's Makefile has no USE_CUDNN", ())
+    if "cudnn-before-4" in case.tree.features:
+        return _off(case, "this tree's cuDNN layers are written for cuDNN 1 to 3, whose functions are gone", ())
     targets = _targets(case, sass)
     pairs = [_pair(header, case, toolkit, targets) for header in case.machine.cudnn_headers]
     good = [pair for pair in pairs if not pair.fault]

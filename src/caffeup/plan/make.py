@@ -155,7 +155,9 @@ def _tidy(lines: tuple[ConfigLine, ...], case: Case) -> tuple[ConfigLine, ...]:
                 continue
         operator = one.operator if had is not None or one.operator != "+=" else ":="
         seen.setdefault(one.key, set()).update(words)
-        tidy.append(msgspec.structs.replace(one, value=words, operator=operator))
+        tidy.append(
+            msgspec.structs.replace(one, value=words, operator=operator, override=one.override or case.must_override(one.key))
+        )
     return tuple(tidy)
 
 
