@@ -11,8 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Optional
 
-from caffeup.host import DriverAnswer, Output, Own, path_folders
+from caffeup.host import Output, Own, path_folders
 from caffeup.model.base import from_toml
+from caffeup.model.driver import DriverAnswer
 from caffeup.recording import MachineRecord
 from caffeup.transcript import Recorded, parse_transcript
 

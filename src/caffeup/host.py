@@ -26,11 +26,13 @@ from typing import IO, Optional, Protocol
 import msgspec
 
 from caffeup.model.base import Value, from_json
+from caffeup.model.driver import NO_ANSWER, DriverAnswer
 
 RAN_OUT_OF_TIME = 124
 NOT_EXECUTABLE = 126
-NO_ANSWER = "no answer"
-"""How the error of a driver that hangs begins."""
+FILES = {"nvml": "libnvidia-ml.so.1", "libcuda": "libcuda.so.1"}
+LOADER_CACHE = "/etc/ld.so.cache"
+LOADER_FOLDERS = ("/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/lib/wsl/lib")
 DRIVER_SECONDS = 15.0
 """A machine with many GPUs and no persistence daemon wakes them one after another."""
 OUTPUT_LIMIT = 4 << 20
@@ -64,30 +66,6 @@ class Own(Value):
     """The installation that environment was made from."""
     disk_available_bytes: int = 0
     """Free where the current folder is."""
-
-
-class Device(Value):
-    """One GPU as NVIDIA's libraries describe it."""
-
-    name: str
-    compute_capability: Optional[tuple[int, int]] = None
-    memory_bytes: Optional[int] = None
-    mig: bool = False
-    uuid: str = ""
-
-
-class DriverAnswer(Value):
-    """What one of NVIDIA's own libraries said."""
-
-    library: str = ""
-    """The file that was loaded."""
-    error: str = ""
-    """Its own words where it gave no devices."""
-    release: str = ""
-    """Release of the driver: ``580.65.06``."""
-    cuda: int = 0
-    """Newest CUDA it supports, as the library says it: 13000."""
-    devices: tuple[Device, ...] = ()
 
 
 class Host(Protocol):
@@ -224,6 +202,8 @@ class RealHost:
         return self._ask_driver("libcuda")
 
     def _ask_driver(self, library: str) -> Optional[DriverAnswer]:
+        if not _loadable(FILES[library], self._env):
+            return None
         script = str(Path(__file__).with_name("driver_query.py"))
         options = ("-I",) if library == "nvml" else ("-I", "-S")  # only pynvml is not in the standard library
         # All GPUs are asked for: what the environment hides is a finding of its own.
@@ -250,6 +230,17 @@ def _own() -> Own:
         base_prefix=sys.base_prefix,
         disk_available_bytes=_free_bytes(),
     )
+
+
+def _loadable(name: str, env: Mapping[str, str]) -> bool:
+    """Whether the loader can know the library at all: no process need be started where it does not."""
+    folders = (*path_folders(env, "LD_LIBRARY_PATH"), *LOADER_FOLDERS)
+    if any(os.path.exists(f"{folder}/{name}") for folder in folders):
+        return True
+    try:
+        return name.encode() in Path(LOADER_CACHE).read_bytes()
+    except OSError:
+        return os.path.exists(f"/usr/lib/{os.uname().machine}-linux-gnu/{name}")
 
 
 def _last_line(text: str) -> str:

@@ -15,8 +15,9 @@ from typing import Callable, Optional
 
 import msgspec
 
-from caffeup.host import DriverAnswer, Host, Output, Own
+from caffeup.host import Host, Output, Own
 from caffeup.model.base import Value
+from caffeup.model.driver import DriverAnswer
 from caffeup.transcript import Recorded, format_recorded
 
 HOME = "/home/user"
@@ -89,7 +90,9 @@ class _AskedEnv(Mapping[str, str]):
 class RecordingHost:
     """Answers like the host given, and writes each answer into a folder; ``finish`` writes machine.toml."""
 
-    def __init__(self, host: Host, directory: Path, *, title: str = "", origin: str = "recorded") -> None:
+    def __init__(
+        self, host: Host, directory: Path, *, title: str = "Say here what is special about it", origin: str = "recorded"
+    ) -> None:
         self._host = host
         self._directory = directory
         self._mask = Mask(host)

@@ -10,7 +10,8 @@ import pytest
 
 from caffeup import driver_query
 from caffeup import host as host_module
-from caffeup.host import DEFAULT_PATH, OUTPUT_LIMIT, DriverAnswer, Output, RealHost
+from caffeup.host import DEFAULT_PATH, OUTPUT_LIMIT, Output, RealHost
+from caffeup.model.driver import DriverAnswer
 
 
 @pytest.fixture
@@ -136,12 +137,29 @@ def test_own(host: RealHost) -> None:
 
 def test_a_missing_nvidia_library_is_none_and_a_broken_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     host = RealHost()
+    monkeypatch.setattr(host_module, "_loadable", lambda *_: True)
     monkeypatch.setattr(host_module, "_run", lambda *_, **__: Output(status=0, stdout="null\n"))
     assert host.nvml() is None
     monkeypatch.setattr(host_module, "_run", lambda *_, **__: Output(status=-11, stderr="boom\n"))
     assert host.libcuda() == DriverAnswer(error="exit -11: boom")
     monkeypatch.setattr(host_module, "_run", lambda *_, **__: Output(status=124))
     assert host.nvml() == DriverAnswer(error="no answer within 15 s")
+
+
+def test_a_library_that_the_loader_does_not_know_costs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_module, "FILES", {"nvml": "libno-such.so.1", "libcuda": "libno-such.so.1"})
+    monkeypatch.delattr(host_module, "_run")
+    assert RealHost().nvml() is None
+    assert RealHost().libcuda() is None
+
+
+def test_a_library_is_known_by_a_folder_or_by_the_loaders_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "libx.so.1").touch()
+    assert host_module._loadable("libx.so.1", {"LD_LIBRARY_PATH": f"/none:{tmp_path}"})
+    monkeypatch.setattr(host_module, "LOADER_CACHE", str(tmp_path / "cache"))
+    assert not host_module._loadable("libx.so.1", {})
+    (tmp_path / "cache").write_bytes(b"\0libx.so.1\0/somewhere/libx.so.1\0")
+    assert host_module._loadable("libx.so.1", {})
 
 
 def test_the_query_is_run_as_a_process_and_answers_json(host: RealHost) -> None:

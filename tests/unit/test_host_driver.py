@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from caffeup import host as host_module
-from caffeup.host import Device, DriverAnswer, RealHost
+from caffeup.host import RealHost
+from caffeup.model.driver import Device, DriverAnswer
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C compiler")

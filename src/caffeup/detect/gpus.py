@@ -18,8 +18,9 @@ from caffeup.detect.parse.nvidia import (
 from caffeup.detect.parse.system import parse_device_tree
 from caffeup.detect.parse.versions import parse_version
 from caffeup.facts.tables import Facts
-from caffeup.host import NO_ANSWER, DriverAnswer, Host, Output
+from caffeup.host import Host, Output
 from caffeup.model.base import ComputeCapability, Value
+from caffeup.model.driver import NO_ANSWER, DriverAnswer
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.machine import Attempt, Container, Driver, Gpu, GpuState, Graphics, System
 
