@@ -25,7 +25,7 @@ from caffeup.detect.roots import (
     triplet_of,
     user_roots,
 )
-from caffeup.facts.libraries import Kind, LibraryRow, VersionRule
+from caffeup.facts.libraries import Kind, LibraryRow, Need, Place, VersionRule
 from caffeup.facts.ranges import Range
 from caffeup.host import Host
 from caffeup.model.finding import Finding
@@ -76,18 +76,19 @@ def _probe_row(host: Host, row: LibraryRow, roots: Sequence[Root], triplet: str)
     seen = _Row([], [], [])
     known: set[str] = set()
     for root in roots:
-        before = len(seen.hits) + len(seen.tried)
-        headers = list(_header_folders(host, row, root))
-        for place, folder in headers:
-            hit = _pair(host, row, root, place, folder, triplet, seen)
-            if hit is None:
-                continue
-            header = host.real_path(f"{folder}/{row.headers[0]}") or folder
-            if header not in known:
-                known.add(header)
-                seen.hits.append(hit)
-        if len(seen.hits) + len(seen.tried) == before:
-            seen.tried.append(Attempt(where=root.path, outcome=_absent(host, row, root, headers=bool(headers))))
+        tried, hits, headers = len(seen.tried), len(seen.hits), False
+        for number, place in enumerate(row.places):
+            if "*" in place.include + place.lib and len(seen.hits) > hits:
+                continue  # it would list whole folders, to find again what stands there under a plain name
+            for folder in _header_folders(host, row, root, place):
+                headers = True
+                hit = _pair(host, row, root, number, folder, triplet, seen)
+                header = host.real_path(f"{folder}/{row.headers[0]}") or folder
+                if hit is not None and header not in known:
+                    known.add(header)
+                    seen.hits.append(hit)
+        if (len(seen.tried), len(seen.hits)) == (tried, hits):
+            seen.tried.append(Attempt(where=root.path, outcome=_absent(host, row, root, headers=headers)))
     return seen
 
 
@@ -159,11 +160,10 @@ def _folders(host: Host, bases: Sequence[str], below: str) -> Iterator[str]:
         yield from host.glob(f"{glob.escape(base)}/{below}") if "*" in below else (path,)
 
 
-def _header_folders(host: Host, row: LibraryRow, root: Root) -> Iterator[tuple[int, str]]:
-    for number, place in enumerate(row.places):
-        for folder in _folders(host, root.includes, place.include):
-            if all(host.exists(f"{folder}/{header}") for header in row.headers):
-                yield number, folder
+def _header_folders(host: Host, row: LibraryRow, root: Root, place: Place) -> Iterator[str]:
+    for folder in _folders(host, root.includes, place.include):
+        if all(host.exists(f"{folder}/{header}") for header in row.headers):
+            yield folder
 
 
 def _library_folders(host: Host, row: LibraryRow, root: Root, place: int) -> Iterator[str]:
@@ -241,5 +241,8 @@ def _absent(host: Host, row: LibraryRow, root: Root, *, headers: bool) -> str:
             names = _linked(host, row, folder)
             if names:
                 return f"{_library_file(host, folder, names[0])} without {row.headers[0]}"
-    runtime = next((path for folder in root.libs for path in host.glob(f"{glob.escape(folder)}/lib{row.link[0][0]}.so.*")), "")
-    return f"{runtime} alone: the development package is not installed" if runtime else f"no {row.headers[0]}"
+    if row.need in (Need.ALWAYS, Need.SWITCH):
+        for folder in root.libs:
+            for path in host.glob(f"{glob.escape(folder)}/lib{row.link[0][0]}.so.*"):
+                return f"{path} alone: the development package is not installed"
+    return f"no {row.headers[0]}"

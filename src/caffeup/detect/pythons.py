@@ -146,13 +146,11 @@ def _boost_python_files(host: Host, folders: Sequence[str], boost: Optional[Vers
     """``{name: file it leads to}`` for each folder, only of the Boost whose headers are used."""
     found = []
     for folder in dict.fromkeys(folders):
-        base = f"{glob.escape(folder)}/libboost_python*"
         files: dict[str, str] = {}
-        for path in (
-            *host.glob(f"{base}.a"),
-            *host.glob(f"{base}.so"),
-        ):  # the linker takes the .so of two; an archive tells no version
-            files[path.rpartition("/")[2].removeprefix("lib").rpartition(".")[0]] = host.real_path(path) or path
+        for path in host.glob(f"{glob.escape(folder)}/libboost_python*"):
+            name, _, ending = path.rpartition("/")[2].removeprefix("lib").rpartition(".")
+            if ending in ("a", "so"):  # in this order: the linker takes the .so of two, and an archive tells no version
+                files[name] = host.real_path(path) or path
         fitting = {name: file for name, file in files.items() if boost is None or agrees(boost, from_file_name(file), 2)}
         if fitting:
             found.append((folder, fitting))
