@@ -25,8 +25,8 @@ from caffeup.source.archive import sha256_of
 from caffeup.source.fetch import default_folder, fetch, resolve
 from caffeup.source.inspect import inspect
 from caffeup.source.origin import recorded_origin, write_origin
-from caffeup.source.problems import BadArchive, NoAccess, Occupied, Unreachable
-from caffeup.source.staging import MARK, staging
+from caffeup.source.problems import MARK, BadArchive, NoAccess, Occupied, Unreachable
+from caffeup.source.staging import staging
 
 TINY = Path(__file__).resolve().parents[1] / "trees" / "tiny"
 FACTS = load_facts()
@@ -377,3 +377,19 @@ def test_clone_is_ended_with_the_run(repository: Path, tmp_path: Path) -> None:
     assert "could not fetch" in done.stdout, done.stderr
     assert not (tmp_path / "caffe").exists()
     assert beside(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("test", "known"),
+    [
+        ("src/caffe/test/test_bbox_util.cpp", True),
+        ("IOTest.TestReadImageToDatum", True),
+        ("ImageDataLayerTest/1.TestResize", True),
+        ("LayerFactoryTest/0.TestCreateLayer", True),
+        ("DBTest/0.TestNext", False),
+        ("ConvolutionLayerTest/0.TestSetup", False),
+    ],
+)
+def test_known_failures_of_brocolli(test: str, known: bool) -> None:
+    assert bool(catalogue.known_failure("brocolli", test, FACTS, gpu=False)) is known
+    assert catalogue.known_failure("ssd", test, FACTS, gpu=False) == ""
