@@ -310,6 +310,11 @@ def test_a_log_that_stops_in_the_middle_of_a_line() -> None:
     assert ids("/usr/bin/ld: cannot find -lopenblas") == ["openblas-library"]
 
 
+def test_versions_at_the_top_of_a_long_log_are_remembered() -> None:
+    banner = "Cuda compilation tools, release 7.5, V7.5.17\n"
+    assert ids(banner + "CXX a.cpp\n" * 30000 + ARCH) == ["arch-too-new"]
+
+
 def test_an_empty_log_has_no_cause() -> None:
     assert diagnose([], FACTS) == ()
 

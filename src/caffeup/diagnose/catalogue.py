@@ -25,35 +25,50 @@ class BadSymptom(ValueError):
     """A row of the catalogue whose symptom cannot be used."""
 
 
+_GATES = (
+    *(
+        "fatal error: ",
+        "error: ",
+        "cannot find -l",
+        "undefined reference to",
+        "undefined symbol",
+        "Check failed",
+        "No module named",
+    ),
+    *("cudaSuccess", "Error: "),
+)
+"""Texts that many symptoms share; a line without one is not tried against any of those."""
+
+_Entries = dict[str, list[tuple[re.Pattern[str], str]]]
+"""By a literal that the line must hold: the expression, and the fix."""
+
+
 class Catalogue:
     """All symptoms, indexed by a literal that each needs."""
 
     def __init__(self, fixes: Iterable[Fix]) -> None:
         self.fixes = {fix.id: fix for fix in fixes}
         self._also = {fix.id: tuple(_compile(fix.id, pattern) for pattern in fix.also) for fix in self.fixes.values()}
-        self._index: dict[str, list[tuple[re.Pattern[str], str]]] = {}
+        self._index: dict[str, _Entries] = {}
+        self._noise: dict[str, _Entries] = {}
         keywords = list(KEYWORDS)
         for fix in self.fixes.values():
             for symptom in fix.symptoms:
                 needs = _needs(fix.id, symptom)
+                entries = (self._noise if fix.harmless else self._index).setdefault(_gate(needs), {})
                 for literal in needs[0]:
-                    self._index.setdefault(literal, []).append((_compile(fix.id, symptom), fix.id))
+                    entries.setdefault(literal, []).append((_compile(fix.id, symptom), fix.id))
                 if not any(all(_covered(text, keywords) for text in texts) for texts in needs):
                     keywords += [_unquoted(text) for text in needs[0]]
         self.keywords = tuple(keywords)
 
+    def noise(self, said: str) -> str:
+        """The harmless row that this line belongs to, or ""."""
+        return next(iter(_matches(self._noise, said)), "")
+
     def match(self, said: str) -> dict[str, Words]:
         """Ids of the fixes with a symptom in this line, each with the words that the symptom picked out of it."""
-        found: dict[str, Words] = {}
-        for literal, entries in self._index.items():
-            if literal in said:
-                for pattern, fix in entries:
-                    match = None if fix in found else pattern.search(said)
-                    if match:
-                        found[fix] = tuple(
-                            (name, word) for name, word in match.groupdict().items() if word and _PLAIN.fullmatch(word)
-                        )
-        return dict(sorted(found.items()))
+        return dict(sorted(_matches(self._index, said).items()))
 
     def supported(self, fix: str, lines: Iterable[str]) -> bool:
         """Whether one of the lines near the symptom speaks for this fix."""
@@ -78,6 +93,25 @@ def _plain(word: str) -> str:
 def _unquoted(text: str) -> str:
     """The part that stands in a raw line whatever quotes it uses."""
     return max(re.split("['\"]", text), key=len)
+
+
+def _gate(needs: list[tuple[str, ...]]) -> str:
+    single = [texts[0] for texts in needs if len(texts) == 1]
+    return next((gate for gate in _GATES if any(gate in text for text in single)), "")
+
+
+def _matches(index: dict[str, _Entries], said: str) -> dict[str, Words]:
+    found: dict[str, Words] = {}
+    for gate, entries in index.items():
+        if gate not in said:
+            continue
+        for literal, patterns in entries.items():
+            if literal in said:
+                for pattern, fix in patterns:
+                    match = None if fix in found else pattern.search(said)
+                    if match:
+                        found[fix] = tuple((name, _plain(word)) for name, word in match.groupdict(default="").items())
+    return found
 
 
 def _covered(text: str, keywords: list[str]) -> bool:

@@ -100,12 +100,16 @@ class Tells:
 
     def __init__(self) -> None:
         self._versions: dict[str, list[Version]] = {}
+        self._last = ""
         self._distro = ""
         self._like: tuple[str, ...] = ()
         self._mode = ""
 
     def look(self, block: str) -> None:
         """Take note of versions in a block of lines; a key that was told often enough is looked for no more."""
+        if block is self._last:
+            return
+        self._last = block
         for key, literal, pattern in _TELLS:
             found = self._versions.setdefault(key, [])
             if len(found) < _ENOUGH and literal in block:

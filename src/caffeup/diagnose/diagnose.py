@@ -27,31 +27,28 @@ def diagnose(lines: Iterable[str], facts: Facts, context: Optional[Context] = No
     known = catalogue(facts.fixes)
     notes = Notes(known)
     tells = Tells()
-    blocks: list[str] = []
-    last = ""
-    for candidate in candidates(lines, known.keywords, blocks):
-        if blocks[0] is not last:
-            last = blocks[0]
-            tells.look(last)
+    for candidate in candidates(lines, known.keywords, tells.look):
         for segment in candidate.raw.split("\r")[-SEGMENTS:]:
-            _take(segment, candidate, known, notes)
+            if _take(segment, candidate, known, notes):
+                tells.look(candidate.block)
     return findings(notes, tells.merged(context or Context()), facts, log)
 
 
-def _take(segment: str, candidate: Candidate, known: Catalogue, notes: Notes) -> None:
+def _take(segment: str, candidate: Candidate, known: Catalogue, notes: Notes) -> bool:
+    """Note what this line is; whether it is an error."""
     text = clean(segment)
     said = canonical(text)
     if not said:
-        return
+        return False
+    noise = known.noise(said)
+    if noise:
+        notes.harmless(noise, candidate.number, text)
+    if noise or is_aside(said):
+        return False
     hits = known.match(said)
-    harmless = next((fix for fix in hits if known.fixes[fix].harmless), None)
-    if harmless is not None:
-        notes.harmless(harmless, candidate.number, text)
-        return
-    if is_aside(said):
-        return
     event = classify(candidate.number, text, said)
     if hits:
         notes.known(hits, event or Event.other(candidate.number, text, said), candidate)
     elif event is not None:
         notes.unknown(event, candidate)
+    return bool(hits) or event is not None

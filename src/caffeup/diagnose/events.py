@@ -54,10 +54,12 @@ class Event(Value, kw_only=True):
         return self.file.rpartition("/")[2].partition(".")[0]
 
 
+_ASIDE_WORDS = ("warning", "note", "remark", "#pragma message", "Warning", "(ignored)")
 _ASIDE = re.compile(
     r"(?:[:)]|^[\w+./-]+ ?:|^) ?(?:warning|note)(?: #\d+(?:-D)?)?\s*:|\bremark(?: #\d+(?:-D)?)?:"
-    r"|#pragma message|^CMake (?:Deprecation )?Warning|^[IW]\d{4}(?:\d{4})? |\(ignored\)$|^\[ +OK \]|^\[ RUN "
+    r"|#pragma message|^CMake (?:Deprecation )?Warning|\(ignored\)$"
 )
+_INFO = re.compile(r"[IW]\d{4}(?:\d{4})? |\[ +(?:OK|RUN) ")
 _ECHO = re.compile(
     r"^(?:g?make|gmake|ninja|mingw32-make)(?:\[\d+\])?: (?:\*\*\* (?:\[|Waiting for|Deleting)|Target |build stopped)"
     r"|collect2: |ld returned \d+ exit status|linker command failed|compilation terminated|final link failed"
@@ -165,7 +167,9 @@ _RULES = (
 
 def is_aside(said: str) -> bool:
     """Whether the line is a warning, a note or mere information, whatever words stand in it."""
-    return _ASIDE.search(said) is not None and " error: " not in said
+    if said[:1] in "IW[" and _INFO.match(said):
+        return True
+    return any(word in said for word in _ASIDE_WORDS) and _ASIDE.search(said) is not None and " error: " not in said
 
 
 def classify(number: int, text: str, said: str) -> Optional[Event]:

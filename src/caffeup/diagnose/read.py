@@ -23,10 +23,9 @@ def read(chunks: Iterable[bytes]) -> Iterator[str]:
         first, *others = whole.split("\n")
         line.add(first)
         yield line.take()
-        if len(whole) <= 2 * KEEP:
-            yield from others
-        else:
-            yield from map(shorten, others)
+        if max(map(len, others), default=0) > 2 * KEEP:
+            others = [shorten(each) for each in others]
+        yield from others
         line.add(rest)
     if line:
         yield line.take()

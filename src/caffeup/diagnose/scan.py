@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from caffeup.diagnose.read import shorten
@@ -10,37 +10,52 @@ from caffeup.diagnose.read import shorten
 BLOCK = 2048
 BEFORE = 60
 AFTER = 12
+BANNER = 4 * BLOCK
+"""So many lines from the start are always searched for versions; later ones only around an error."""
 
 KEYWORDS = (
     *(
         "rror",
-        "RROR",
-        "atal",
         "ailed",
-        "FAILED",
-        "FATAL",
-        "Failure",
-        "undefined",
-        "cannot find",
+        "atal",
+        "annot ",
+        "No ",
         "ot found",
-        "No such",
-        "No rule",
+        "undefined",
+        "FAILED",
+        "RROR",
+        "FATAL",
+        "ailure",
+        "Killed",
+        "died due",
     ),
-    *("No space", "No module", "Killed", "died due", "Segmentation", "terminate called", "*** ", "xception", "cannot open"),
-    *("xhausted", "not allocate", "multiple definition", "hidden symbol", "Unsupported", "Could NOT", "Could not", "Illegal"),
-    *("Permission denied", "quota", "\nF0", "\nF1", "\nF2"),
-    *("错误", "未定义", "找不到", "未找到", "没有", "设备", "杀死", "段错误", "无法", "隐藏"),
+    *(
+        "ould not",
+        "xception",
+        "xhausted",
+        "Segmentation",
+        "terminate called",
+        "*** SIG",
+        "Stop.",
+        "nsupported",
+        "multiple definition",
+    ),
+    *("hidden symbol", "Illegal", "enied", "quota", "\nF"),
 )
 """Any line that is an event holds one of these, in the words it has in the log."""
+
+CHINESE = ("错误", "未定义", "找不到", "未找到", "没有", "设备", "杀死", "段错误", "无法", "隐藏")
+"""The same for logs that are not plain ASCII."""
 
 
 class Candidate:
     """A line to look at closely: ``number`` from 1, its raw text, and the lines around it on demand."""
 
-    __slots__ = ("_at", "_lines", "number", "raw")
+    __slots__ = ("_at", "_lines", "block", "number", "raw")
 
-    def __init__(self, number: int, lines: list[str], at: int) -> None:
+    def __init__(self, number: int, lines: list[str], at: int, block: str) -> None:
         self.number = number
+        self.block = block
         self.raw = lines[at]
         self._lines = lines
         self._at = at
@@ -52,33 +67,42 @@ class Candidate:
         return [(self.number + i - at, self._lines[i]) for i in range(first, last) if i != at]
 
 
-def candidates(lines: Iterable[str], keywords: tuple[str, ...], blocks: list[str]) -> Iterator[Candidate]:
-    """All lines that hold a keyword, in order. ``blocks`` holds, at any time, the text that is being looked at."""
+def candidates(lines: Iterable[str], keywords: tuple[str, ...], look: Callable[[str], None]) -> Iterator[Candidate]:
+    """All lines that hold a keyword, in order. ``look`` is shown the first blocks of lines, where logs say what they run on."""
     source = iter(lines)
     held: list[str] = []  # BEFORE lines already looked at, then those that wait for their AFTER lines
     start, base, more = 0, 1, True
     while more:
-        fresh = [line.rstrip("\r\n") for line in islice(source, BLOCK)]
+        fresh = list(islice(source, BLOCK))
         more = bool(fresh)
-        if fresh and max(map(len, fresh)) > 1 << 15:
-            fresh = [shorten(line) for line in fresh]
-        held += fresh
+        held += _plain(fresh)
         stop = len(held) - AFTER if more else len(held)
         if stop > start:
             block = "\n" + "\n".join(held[start:stop])
-            blocks[:] = [block]
+            if base + start <= BANNER:
+                look(block)
             for at in _hits(block, keywords):
-                yield Candidate(base + start + at, held, start + at)
+                yield Candidate(base + start + at, held, start + at, block)
             start = stop
         drop = max(0, start - BEFORE)
         held = held[drop:]
         start, base = start - drop, base + drop
 
 
+def _plain(lines: list[str]) -> list[str]:
+    """The lines without their ends, and none too long."""
+    if lines and max(map(len, lines)) > 1 << 15:
+        lines = [shorten(line) for line in lines]
+    text = "\n".join(lines)
+    if "\r" in text or text.count("\n") >= len(lines):
+        return [line.rstrip("\r\n").replace("\n", " ") for line in lines]
+    return lines
+
+
 def _hits(block: str, keywords: tuple[str, ...]) -> list[int]:
     """Indexes of the block's lines that hold a keyword."""
     places: list[int] = []
-    for word in keywords:
+    for word in keywords if block.isascii() else (*keywords, *CHINESE):
         at = block.find(word)
         while at >= 0:
             at += word[0] == "\n"

@@ -12,8 +12,7 @@ WIDTH = 4096
 """Characters of a line that are looked at."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])?|\x9b[0-?]*[ -/]*[@-~]")
-_UNSAFE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
-_QUOTES = str.maketrans("‘’‚‛`´“”„「」", "'''''''''''")
+_QUOTES = re.compile("[‘’‚‛`´“”„「」]")
 
 _STAMP = re.compile(
     r"^(?:(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?\]?"
@@ -117,14 +116,15 @@ def clean(line: str) -> str:
     """The line without escape sequences, control characters and invisible marks, and not wider than ``WIDTH``."""
     if len(line) > 2 * WIDTH:
         line = line[: 2 * WIDTH]
-    if not (line.isascii() and line.isprintable()):
-        line = _UNSAFE.sub("", _ESCAPES.sub("", line.replace("\t", " ")))
+    if not line.isprintable():
+        line = _ESCAPES.sub("", line)
+        line = "".join(char if char.isprintable() else " " if char.isspace() else "" for char in line)
     return line[:WIDTH].rstrip()
 
 
 def canonical(line: str) -> str:
     """A clean line in the words of English gcc and GNU ld, with straight single quotes where a name is quoted."""
-    said = line.translate(_QUOTES)
+    said = line.replace("`", "'") if line.isascii() else _QUOTES.sub("'", line)
     if said[:1] in "[#>0123456789":
         said = _STAMP.sub("", said)
     if not said.isascii() and _CHINESE.search(said):
