@@ -442,6 +442,18 @@ def test_a_plan_is_a_value(the_machine: Machine) -> None:
         assert line.because
 
 
+@pytest.mark.parametrize("boost", ["1.74.0", "1.89.0"])
+def test_no_line_takes_back_what_an_earlier_one_set(boost: str) -> None:
+    programs = (program("make"), program("protoc", "33.1"))
+    libraries = usual_libraries(boost=boost, protobuf="6.33.1", glog="0.7.1")
+    made = plan(machine(H200, toolkits=(toolkit("13.0"),), libraries=libraries, programs=programs, **cudnn("9.14.0")))
+    set_once = [line.key for line in made.config if line.operator == ":="]
+    assert len(set_once) == len(set(set_once))
+    for at, line in enumerate(made.config):
+        if line.operator == "+=":
+            assert any(before.key == line.key for before in made.config[:at])
+
+
 def test_decisions_have_one_key_each() -> None:
     keys = [one.key for one in plan(machine(H200, toolkits=(toolkit("13.0"),), **cudnn("9.14.0"))).decisions]
     assert len(keys) == len(set(keys))

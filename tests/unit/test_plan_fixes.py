@@ -95,6 +95,11 @@ def test_a_setting_of_a_variable_that_the_makefile_sets_later_is_an_override() -
     assert line.operator == ":="
 
 
+def test_nothing_is_added_to_a_variable_that_the_makefile_sets_later() -> None:
+    """``override X += y`` would make make ignore every assignment of the Makefile's own."""
+    assert select_fixes((fix(Setting(key="LIBRARIES", value="z"), cuda=">=13.0"),), decided(cuda="13.0")).part.config == ()
+
+
 def test_shim_libraries_come_first_on_the_link_line() -> None:
     chosen = select_fixes((fix(ShimLibrary(name="boost_system"), boost=">=1.89"),), decided(boost="1.92.0"))
     assert chosen.shim_libraries

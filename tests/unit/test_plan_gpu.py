@@ -273,6 +273,17 @@ def test_a_toolkit_that_is_not_there_is_not_replaced(wish: str) -> None:
     assert value_of(made, "CUDA_DIR") == ()
 
 
+def test_wheels_without_a_compiler_are_no_toolkit() -> None:
+    split = toolkit(
+        "12.4", "/home/me/venv/lib/python3.12/site-packages/nvidia", layout=ToolkitLayout.SPLIT_WHEELS, nvcc="", missing=("nvcc",)
+    )
+    made = plan(machine(RTX_4090, driver="550.54.14", toolkits=(split,)))
+    assert ids(made) == {"no-toolkit"}
+    assert made.links == ()
+    beside = plan(machine(RTX_4090, toolkits=(split, toolkit("12.4"))))
+    assert not beside.conflicts
+
+
 def test_a_driver_that_is_too_old() -> None:
     made = plan(machine(RTX_4090, driver="520.61.05", driver_cuda="11.8", toolkits=(toolkit("12.4"),)))
     assert ids(made) == {"driver-too-old"}
@@ -420,6 +431,14 @@ def test_a_library_older_than_its_header_is_refused_and_a_newer_one_noted() -> N
     )
     assert newer.cudnn
     assert "cudnn-differ" in notes(newer)
+
+
+def test_a_library_that_tells_its_major_alone_agrees_with_it() -> None:
+    header = cudnn("9.1.0")["cudnn_headers"]
+    vague = CudnnLibrary(via="glob", directory="/usr/lib", file="/usr/lib/libcudnn.so.9", version=Version("9"))
+    made = plan(machine(RTX_4090, toolkits=(toolkit("12.4"),), cudnn_headers=header, cudnn_libraries=(vague,)))
+    assert made.cudnn
+    assert "cudnn-differ" not in notes(made)
 
 
 def test_of_two_headers_the_toolkits_own_is_taken() -> None:

@@ -128,7 +128,8 @@ def _unfit(header: CudnnHeader, case: Case, toolkit: Toolkit, targets: tuple[Com
 
 def _agree(header: Version, library: Version) -> bool:
     """A library of the same major serves older headers too; a library older than its header lacks functions."""
-    return header.major == library.major and library.release[:2] >= header.release[:2]
+    told = min(len(library.release), 2)  # a library's name may tell its major alone
+    return header.major == library.major and library.release[:told] >= header.release[:told]
 
 
 def _of_other_toolkit(directory: str, case: Case, toolkit: Toolkit) -> bool:
@@ -191,7 +192,11 @@ def _on(case: Case, toolkit: Toolkit, best: Pair, rejected: tuple[Alternative, .
         runs = () if loaded_anyway(library.directory, system) else libraries
     because = f"header and library agree: {header.directory} ({header.via}), {library.file} {library.version or ''}".rstrip()
     notes = [note("cudnn-needs-gpu", "a net that uses cuDNN does not run without a GPU", _COST)]
-    if library.version is not None and library.version.release[:2] != header.version.release[:2]:
+    if (
+        library.version is not None
+        and len(library.version.release) > 1
+        and library.version.release[:2] != header.version.release[:2]
+    ):
         title = f"cudnn.h is {header.version}, the library {library.version}: newer, which is allowed"
         notes.append(note("cudnn-differ", title, evidence=(Evidence(where=header.directory), Evidence(where=library.file))))
     return Cudnn(

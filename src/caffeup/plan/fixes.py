@@ -130,7 +130,8 @@ def _setting(setting: Setting, decided: Decided, because: str) -> list[ConfigLin
     operator = "+=" if setting.append else ":="
     if setting.key in decided.tree.config_keys:
         return [line(setting.key, *words, because=because, operator=operator)]
-    if setting.key in decided.tree.overridable:
+    # With `override` the Makefile's own assignments are ignored, additions too: only a whole value may go that way.
+    if setting.key in decided.tree.overridable and not setting.append:
         return [line(setting.key, *words, because=because, operator=operator, override=True)]
     return []
 

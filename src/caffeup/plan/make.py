@@ -127,7 +127,7 @@ def _cuda_folders(choice: Choice, cudnn: Cudnn) -> Part:
         if of_cudnn:
             lines.append(line(key, *of_cudnn, because=f"cuDNN {cudnn.version}", operator="+="))
         if of_toolkit and choice.toolkit is not None:
-            because = f"CUDA {choice.toolkit.version}: g++ does not get this folder from nvcc"
+            because = f"CUDA {choice.toolkit.version}: a folder that nvcc knows and the Makefile does not"
             lines.append(line(key, *of_toolkit, because=because, operator="+="))
     return Part(config=tuple(lines))
 

@@ -15,7 +15,8 @@ def run_path_lines(case: Case, folders: tuple[str, ...]) -> tuple[ConfigLine, ..
     """LDFLAGS. The shell must see ``$ORIGIN`` with a backslash, as Caffe's Makefile writes it itself."""
     if not case.reads("LDFLAGS"):
         return ()
-    lines = [line("LDFLAGS", *_own(case), because="_caffe.so finds libcaffe in the tree, and in what `make distribute` makes")]
+    because = "_caffe.so finds libcaffe in the tree, and in what `make distribute` makes"
+    lines = [line("LDFLAGS", *_own(case), because=because, operator="+=")]
     if folders:
         words = [word for folder in folders for word in _words(folder)]
         because = "libraries that the loader does not know; the old kind of run path serves their own libraries too"

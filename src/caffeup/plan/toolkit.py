@@ -40,6 +40,8 @@ def choose_toolkit(case: Case) -> Choice:
     asked, candidates = _asked_for(case)
     if asked is not None:
         return Choice(part=Part(conflicts=(asked,)))
+    if not case.request.cuda:
+        candidates = tuple(one for one in candidates if one.nvcc)  # wheels for CUDA 11 and 12 hold no compiler: not a toolkit
     if not candidates:
         return Choice(part=Part(conflicts=(no_toolkit(case),)))
     judged = [(one, problems(one, case)) for one in candidates]
