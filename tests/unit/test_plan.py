@@ -210,6 +210,11 @@ def test_python_by_request() -> None:
     assert ids(plan(lacking, python="/opt/py/bin/python3")) == {"python-incomplete"}
 
 
+def test_unpacked_packages_are_on_the_path_of_python() -> None:
+    folder = "/home/me/debs/usr/lib/python3/dist-packages"
+    assert plan(machine(pythons=(python(paths=(folder,)),))).python_paths == (folder,)
+
+
 def test_of_a_foreign_python_only_its_own_library_is_linked_to() -> None:
     lib = "/home/me/miniconda3/lib"
     conda = python(

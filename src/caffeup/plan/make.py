@@ -86,6 +86,7 @@ def make_plan(machine: Machine, tree: Tree, request: Request, facts: Facts) -> P
         compiler=compiler.compiler.path if compiler.compiler is not None else "",
         protoc=protoc.program.path if protoc.program is not None else "",
         python=python.python.executable if python.python is not None and not lacks(python.python) else "",
+        python_paths=python.python.paths if python.python is not None else (),
         run_paths=whole.run_paths,
         jobs=jobs.jobs,
         make_env=whole.make_env,
