@@ -6,11 +6,18 @@ from pathlib import Path
 from typing import Optional
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from packaging.version import Version
 
+from caffeup.deps.transaction import parse_transaction
 from caffeup.detect.libraries import Libraries, probe_libraries
-from caffeup.detect.parse.library_version import agrees, define, from_defines, from_file_name, from_pattern
+from caffeup.detect.parse.boost_python import made_for
+from caffeup.detect.parse.library_version import agrees, from_defines, from_file_name, from_pattern
 from caffeup.detect.parse.pkg_config import parse_package_file
+from caffeup.detect.parse.protobuf import parse_protoc
+from caffeup.detect.parse.python_answer import parse_answer
+from caffeup.detect.python_query import MARK
 from caffeup.facts.load import load_facts
 from caffeup.model.machine import Library, System
 from smallmachine import small_machine
@@ -300,23 +307,6 @@ def test_an_unreadable_version_header(tmp_path: Path) -> None:
 
 
 class TestParsing:
-    @pytest.mark.parametrize(
-        ("line", "number"),
-        [
-            ("#define X 12", 12),
-            ("  #  define\tX\t(7)", 7),
-            ("#define X 3 /* three */", 3),
-            ("#define X 201907L // date", 201907),
-            ("#define X Y", None),
-            ("#define XY 3", None),
-            ("// #define X 3", None),
-            ('#define X "3"', None),
-            ("", None),
-        ],
-    )
-    def test_define(self, line: str, number: Optional[int]) -> None:
-        assert define(f"\n{line}\n", "X") == number
-
     def test_radix(self) -> None:
         assert from_defines("#define BOOST_VERSION 109200\n", ("BOOST_VERSION",), (100000, 100, 1)) == Version("1.92.0")
         assert from_defines("#define A 1\n", ("A", "B")) is None
@@ -341,3 +331,34 @@ class TestParsing:
         assert parsed.version == "xy 1"
         assert parsed.requires == ("p", "q", "r")
         assert parsed.libraries == ("one", "two")
+
+
+FRAGMENTS = (
+    "#define BOOST_VERSION ", "#define H5_VERS_MAJOR ", "Version: ", "Requires: ", "Libs: -l", "${", "}", "=", "libprotoc ", MARK, '{"version": "',
+    "9" * 5000, "٣", "²", "\ud800", "1.", ".", "\n", "\0", " ", "\\\n", ".so.", "upgraded, ", " newly installed, ", " to remove", "Need to get ", " MB",
+    "After this operation, ", "Transaction Summary\n", "Installing:\n ", "The following packages will be REMOVED:\n  ", "replacing ",
+)  # fmt: skip
+TEXT = st.one_of(st.text(), st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=5)), max_size=20).map("".join))
+
+
+@given(text=TEXT)
+@example(text="#define BOOST_VERSION " + "9" * 5000)
+@example(text="Need to get " + "9" * 5000 + " MB " + "9" * 5000 + " upgraded, 1 newly installed, 0 to remove")
+@example(text=MARK + '{"version": "\ud800')
+@example(text=MARK + '{"version": "' + "9" * 5000 + '", "prefix": "", "base_prefix": "", "number": ""}')
+def test_no_parser_raises_on_any_text(text: str) -> None:
+    from_file_name(text)
+    parse_package_file(text)
+    parse_protoc(text)
+    made_for(text)
+    if (answer := parse_answer(text, MARK)) is not None:
+        assert isinstance(answer.release, Version)
+    for manager in ("apt", "dnf", "zypper", "pacman"):
+        parse_transaction(manager, text, 0)
+    for row in ROWS:
+        row.packages_on("debian", "debian", text)
+        for rule in row.versions:
+            if rule.pattern:
+                from_pattern(text, rule.pattern)
+            elif rule.defines:
+                from_defines(text, rule.defines, rule.radix)

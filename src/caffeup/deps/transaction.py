@@ -50,7 +50,7 @@ def size(number: str, unit: str, binary: str, *, decimal: bool) -> Optional[int]
     scale = _BINARY if binary or not decimal else _DECIMAL
     try:
         return int(float(number.replace(",", "")) * scale[unit.lower()])
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
@@ -74,8 +74,8 @@ def _listed(text: str, headings: Sequence[str]) -> tuple[str, ...]:
 
 def _apt(text: str, status: int) -> Transaction:
     # apt-get's own headings, and those of apt 3.
-    counts = re.search(r"(\d+) upgraded, (\d+) newly installed, (?:(\d+) downgraded, )?(\d+) to remove", text)
-    modern = re.search(r"Upgrading: (\d+), Installing: (\d+),(?: Downgrading: (\d+),)? Removing: (\d+)", text)
+    counts = re.search(r"(\d{1,9}) upgraded, (\d{1,9}) newly installed, (?:(\d{1,9}) downgraded, )?(\d{1,9}) to remove", text)
+    modern = re.search(r"Upgrading: (\d{1,9}), Installing: (\d{1,9}),(?: Downgrading: (\d{1,9}),)? Removing: (\d{1,9})", text)
     remove = _listed(text, (r"The following packages will be REMOVED:", r"REMOVING:"))
     downgrade = _listed(text, (r"The following packages will be DOWNGRADED:", r"DOWNGRADING:"))
     count = counts or modern
@@ -150,7 +150,7 @@ def _zypper(text: str, status: int) -> Transaction:
 
 def _pacman(text: str, status: int) -> Transaction:
     """Lines ``name version bytes`` as the print format asks; it lists no removals: it fails where it would need one."""
-    rows = re.findall(r"^(\S+) (\S+) (\d+)$", text, re.MULTILINE)
+    rows = re.findall(r"^(\S+) (\S+) (\d{1,18})$", text, re.MULTILINE)
     return Transaction(
         understood=status == 0,
         install=tuple(name for name, _, _ in rows),

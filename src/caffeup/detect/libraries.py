@@ -12,8 +12,9 @@ from typing import NamedTuple, Optional
 from packaging.version import Version
 
 from caffeup.detect.library_findings import Half, copies, mixed, prefix_findings, shadowed
-from caffeup.detect.parse.library_version import agrees, from_defines, from_file_name, from_pattern, version_of
+from caffeup.detect.parse.library_version import agrees, from_defines, from_file_name, from_pattern
 from caffeup.detect.parse.pkg_config import parse_package_file
+from caffeup.detect.parse.versions import parse_version
 from caffeup.detect.roots import (
     Root,
     conda_root,
@@ -197,7 +198,7 @@ def _by_rule(host: Host, rule: VersionRule, include: str, lib: str) -> Optional[
     if rule.so:
         return from_file_name(host.real_path(f"{lib}/lib{rule.so}.so") or "") if lib else None
     if rule.means:
-        return version_of(rule.means) if host.exists(f"{include}/{rule.header}") else None
+        return parse_version(rule.means) if host.exists(f"{include}/{rule.header}") else None
     if rule.file and not lib:
         return None
     text = host.read_text(f"{lib}/{rule.file}" if rule.file else f"{include}/{rule.header}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from caffeup.facts.ranges import Range
 from caffeup.model.base import Value, Word
@@ -133,5 +133,5 @@ def release_within(text: str, release: str) -> bool:
     """Whether a ``VERSION_ID`` is in a range; False for what is no number (rolling and unreleased distributions)."""
     try:
         return Version(release) in Range.parse(text)
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion is one, and more digits than Python converts is another
         return False

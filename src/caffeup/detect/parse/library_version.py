@@ -5,25 +5,12 @@ from __future__ import annotations
 import re
 from typing import Optional
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
-_NUMBER = r"\(?[ \t]*([0-9]+)[uUlL]*[ \t]*\)?[ \t]*(?:/[*/].*)?$"
+from caffeup.detect.parse.versions import define, parse_version
+
 _SO = re.compile(r"\.so\.([0-9]+(?:\.[0-9]+)*)$")
 _EMBEDDED = re.compile(r"-r?([0-9]+(?:\.[0-9]+)+)\.so$")
-
-
-def version_of(text: str) -> Optional[Version]:
-    """The text as a version; None where it is none."""
-    try:
-        return Version(text)
-    except InvalidVersion:
-        return None
-
-
-def define(text: str, name: str) -> Optional[int]:
-    """The number that a header gives a macro; None where it gives none, or something else."""
-    match = re.search(rf"^[ \t]*#[ \t]*define[ \t]+{re.escape(name)}[ \t]+{_NUMBER}", text, re.MULTILINE)
-    return int(match.group(1)) if match else None
 
 
 def from_defines(text: str, names: tuple[str, ...], radix: tuple[int, ...] = ()) -> Optional[Version]:
@@ -37,19 +24,19 @@ def from_defines(text: str, names: tuple[str, ...], radix: tuple[int, ...] = ())
         for weight in radix:
             known.append(rest // weight)
             rest %= weight
-    return version_of(".".join(map(str, known)))
+    return parse_version(".".join(map(str, known)))
 
 
 def from_pattern(text: str, pattern: str) -> Optional[Version]:
     """The groups of the first match, joined with dots; groups that are not there are left out."""
     match = re.search(pattern, text, re.MULTILINE)
-    return version_of(".".join(group for group in match.groups() if group)) if match else None
+    return parse_version(".".join(group for group in match.groups() if group)) if match else None
 
 
 def from_file_name(path: str) -> Optional[Version]:
     """``libboost_system.so.1.74.0``, ``libopenblasp-r0.3.21.so``; None for a plain ``.so`` or ``.a``."""
     match = _SO.search(path) or _EMBEDDED.search(path)
-    return version_of(match.group(1)) if match else None
+    return parse_version(match.group(1)) if match else None
 
 
 def agrees(header: Version, library: Optional[Version], digits: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Optional
 
 from packaging.version import Version
 
-from caffeup.detect.parse.library_version import version_of
+from caffeup.detect.parse.versions import parse_version
 
 FIRST_WITHOUT_MAJOR = 20
 """3.20 is the last with one number everywhere; from 21 on the release is what languages share."""
@@ -27,7 +27,7 @@ RUNTIME_CHECK_FROM = 26
 def parse_protoc(text: str) -> Optional[Version]:
     """The version in ``libprotoc 3.21.12`` or ``libprotoc 25.1-rc2``."""
     match = re.search(r"^libprotoc\s+([0-9]+(?:\.[0-9]+)+(?:-?rc-?[0-9]+)?)", text, re.MULTILINE)
-    return version_of(match.group(1)) if match else None
+    return parse_version(match.group(1)) if match else None
 
 
 def release(version: Version) -> tuple[int, ...]:

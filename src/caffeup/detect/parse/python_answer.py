@@ -7,7 +7,7 @@ from typing import Optional
 import msgspec
 from packaging.version import Version
 
-from caffeup.detect.parse.library_version import version_of
+from caffeup.detect.parse.versions import parse_version
 
 
 class Module(msgspec.Struct, frozen=True):
@@ -22,7 +22,7 @@ class Module(msgspec.Struct, frozen=True):
     @property
     def number(self) -> Optional[Version]:
         """Its version; 0 where it is there and does not say."""
-        return (version_of(self.version) or Version("0")) if self.folder else None
+        return (parse_version(self.version) or Version("0")) if self.folder else None
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class Answer(msgspec.Struct, frozen=True):
     @property
     def release(self) -> Version:
         """``3.15.0a2``."""
-        return version_of(f"{self.version}{self.stage}{self.serial if self.stage else ''}") or Version("0")
+        return parse_version(f"{self.version}{self.stage}{self.serial if self.stage else ''}") or Version("0")
 
 
 def parse_answer(text: str, mark: str) -> Optional[Answer]:
@@ -53,7 +53,7 @@ def parse_answer(text: str, mark: str) -> Optional[Answer]:
     for line in reversed(text.splitlines()):
         if line.startswith(mark):
             try:
-                return msgspec.json.decode(line[len(mark) :], type=Answer)
-            except (msgspec.DecodeError, msgspec.ValidationError):
+                return msgspec.json.decode(line[len(mark) :].encode("utf-8", "replace"), type=Answer)
+            except msgspec.DecodeError:
                 return None
     return None
