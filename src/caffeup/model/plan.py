@@ -6,6 +6,7 @@ from typing import Optional
 
 from caffeup.model.base import SCHEMA, ComputeCapability, Value, Word
 from caffeup.model.finding import Finding
+from caffeup.model.fix import ShimLibrary
 
 
 class Switch(Word):
@@ -123,6 +124,8 @@ class Plan(Value, kw_only=True):
     config: tuple[ConfigLine, ...] = ()
     links: tuple[Link, ...] = ()
     fixes: tuple[PlannedFix, ...] = ()
+    stand_ins: tuple[ShimLibrary, ...] = ()
+    """Library names that the tree links and this machine has under another name, for ``.caffeup/lib``."""
     conflicts: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()
     packages: tuple[str, ...] = ()
