@@ -151,6 +151,30 @@ def test_blas_by_request_and_with_folders() -> None:
     assert ids(plan(both, blas="fast")) == {"blas-unknown"}
 
 
+@pytest.mark.parametrize(
+    ("have", "names", "expected"),
+    [
+        ("atlas", ("cblas", "atlas"), {}),
+        ("atlas", ("satlas",), {"cblas": "satlas", "atlas": "satlas"}),
+        ("refblas", ("cblas", "blas"), {"atlas": "blas"}),
+        ("refblas", ("blas",), {"cblas": "blas", "atlas": "blas"}),
+        ("openblas", ("openblas",), {}),
+        ("openblas", ("openblasp",), {"openblas": "openblasp"}),
+    ],
+)
+def test_a_blas_of_another_name_gets_a_stand_in(have: str, names: tuple[str, ...], expected: dict[str, str]) -> None:
+    made = plan(machine(libraries=(*usual_libraries(openblas=""), library(have, "1.0", libraries=names))))
+    assert {one.name: one.links for one in made.stand_ins} == expected
+    assert (value_of(made, "LIBRARY_DIRS")[0] == ".caffeup/lib") is bool(expected)
+
+
+def test_hdf5_under_its_serial_name_gets_stand_ins() -> None:
+    serial = library("hdf5", "1.10.7", libraries=("hdf5_serial_hl", "hdf5_serial"))
+    made = plan(machine(libraries=(*usual_libraries(hdf5=""), serial)))
+    assert {one.name: one.links for one in made.stand_ins} == {"hdf5": "hdf5_serial", "hdf5_hl": "hdf5_serial_hl"}
+    assert plan(machine()).stand_ins == ()
+
+
 def test_no_blas_is_something_to_install() -> None:
     made = plan(machine(libraries=usual_libraries(openblas="")))
     assert required(made) == ("openblas",)

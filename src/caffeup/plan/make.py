@@ -19,6 +19,7 @@ from caffeup.plan.fixes import Decided, select_fixes, shim_lines
 from caffeup.plan.jobs import choose_jobs
 from caffeup.plan.libraries import choose_libraries
 from caffeup.plan.mode import choose_mode
+from caffeup.plan.names import stand_ins
 from caffeup.plan.nccl import choose_nccl
 from caffeup.plan.packages import missing_programs
 from caffeup.plan.part import Part, decision, join, line
@@ -60,8 +61,9 @@ def make_plan(machine: Machine, tree: Tree, request: Request, facts: Facts) -> P
             protoc.part, standard.part, nccl, jobs.part, missing_programs(case), tree_lines(case, gpu=toolkit is not None),
         )
     )  # fmt: skip
+    renamed = stand_ins(case, used, " ".join(_words(blas.part.config, "BLAS")), blas.library)
     config = (
-        *shim_lines(tree, libraries=fixes.shim_libraries).config,
+        *shim_lines(tree, libraries=fixes.shim_libraries or bool(renamed)).config,
         *whole.config,
         *fixes.part.config,
         *run_path_lines(case, whole.run_paths),
@@ -80,6 +82,7 @@ def make_plan(machine: Machine, tree: Tree, request: Request, facts: Facts) -> P
         config=_tidy(config, case),
         links=tuple(sorted(whole.links, key=lambda one: one.name)),
         fixes=fixes.fixes,
+        stand_ins=renamed,
         conflicts=tuple(one for one in conflicts if one.id not in request.force),
         notes=(*(_downgraded(one) for one in conflicts if one.id in request.force), *whole.notes),
         packages=tuple(dict.fromkeys((*whole.packages, *fixes.part.packages))),
@@ -131,6 +134,10 @@ def _cuda_folders(choice: Choice, cudnn: Cudnn) -> Part:
             because = f"CUDA {choice.toolkit.version}: a folder that nvcc knows and the Makefile does not"
             lines.append(line(key, *of_toolkit, because=because, operator="+="))
     return Part(config=tuple(lines))
+
+
+def _words(lines: tuple[ConfigLine, ...], key: str) -> tuple[str, ...]:
+    return next((one.value for one in lines if one.key == key), ())
 
 
 def _filter(machine: Machine, *, gpu: bool) -> tuple[str, Part]:
