@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Optional
+from typing import Optional, TypeVar
 
 import msgspec
 
@@ -13,6 +13,8 @@ from caffeup.model.base import ComputeCapability, from_json
 from caffeup.model.machine import Machine
 from caffeup.model.plan import Plan, Request
 from caffeup.model.tree import Tree
+
+T = TypeVar("T")
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -54,7 +56,7 @@ def read_machine(path: str) -> Machine:
     return _read(path, Machine, "a machine (caffeup detect --json)")
 
 
-def _read(path: str, kind: type[Plan | Machine], what: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
+def _read(path: str, kind: type[T], what: str) -> T:
     try:
         return from_json(Path(path).read_bytes(), kind)
     except OSError as error:

@@ -67,7 +67,7 @@ def verify_tree(session: Session, planned: Planned) -> tuple[Check, ...]:
     from caffeup.verify import verify  # noqa: PLC0415  # reads ELF files: only where something is verified
 
     programs = {program.name: program.path for program in reversed(planned.machine.programs)}
-    return verify(build_of(session, planned.plan, programs), planned.machine)
+    return verify(build_of(session, planned.plan, programs), gpu=bool(planned.machine.graphics.gpus))
 
 
 def environment(root: Path, plan: Optional[Plan] = None) -> tuple[tuple[str, tuple[str, ...]], ...]:

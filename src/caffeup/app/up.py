@@ -13,7 +13,7 @@ from caffeup.app.obtain import Wanted, obtain, resolve
 from caffeup.app.planning import Planned, read_plan
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages, digest
-from caffeup.app.state import exclusive, source_stamp
+from caffeup.app.state import FOLDER, exclusive, source_stamp
 from caffeup.app.treework import build_of, environment, require_buildable
 from caffeup.app.ui import Ui
 from caffeup.build.run import Build
@@ -23,7 +23,7 @@ from caffeup.build.testbuild import build_tests
 from caffeup.errors import BuildFailed, TestsFailed, VerifyFailed
 from caffeup.model.base import to_json
 from caffeup.model.machine import Machine
-from caffeup.model.outcome import PatchState, Report, StageOutcome, TestReport
+from caffeup.model.outcome import PatchEntry, PatchState, Report, StageOutcome, TestReport
 from caffeup.model.plan import Plan, Request
 from caffeup.model.tree import Tree
 from caffeup.patch import engine
@@ -77,7 +77,7 @@ class Up:
         plan = self._session.plan(machine, wanted.assumed, self._request)
         self._refuse_or_go_on(plan)
         if wanted.needs_git and not any(program.name == "git" for program in machine.programs):
-            return install_missing(self._session, self._ui, self._stages, machine, plan)
+            return install_missing(self._session, self._ui, self._stages, machine, plan, only=("git",))
         return machine
 
     def _refuse_or_go_on(self, plan: Plan) -> None:
@@ -90,8 +90,8 @@ class Up:
             self._stages.remember_in(root)
             self._stages.update(request=msgspec.structs.replace(self._request, yes=False))
             recovered = engine.recover(str(root))
-            if recovered.said:
-                self._ui.say(recovered.said)
+            for path in recovered.kept:
+                self._ui.say(f"kept as somebody changed it after a run that was cut short: {path}")
             planned = self._plan(root, machine, plan)
             try:
                 return self._make(planned)
@@ -144,7 +144,7 @@ class Up:
             else:
                 done = engine.apply(str(root), plan, self._session.facts, text, host=self._session.host)
                 say(_patched_in_short(done))
-        return engine.fingerprint(str(root))
+        return digest((root / FOLDER / "ledger.json").read_text(encoding="utf-8"))
 
     def _build(self, build: Build) -> StageOutcome:
         for later in ("test", "pycaffe", "verify"):
@@ -185,7 +185,7 @@ class Up:
         from caffeup.verify import verify  # noqa: PLC0415  # reads ELF files
 
         def work() -> StageOutcome:
-            checks = verify(build, planned.machine)
+            checks = verify(build, gpu=bool(planned.machine.graphics.gpus))
             self._stages.update(checks=checks)
             bad = [check for check in checks if not check.ok]
             if bad:
@@ -226,5 +226,8 @@ def _plan_in_short(plan: Plan, tree: Tree) -> str:
     return ", ".join(words)
 
 
-def _patched_in_short(entries: tuple[object, ...]) -> str:
-    return f"{len(entries)} entries in place"
+def _patched_in_short(entries: tuple[PatchEntry, ...]) -> str:
+    by_kind: dict[str, int] = {}
+    for entry in entries:
+        by_kind[entry.kind] = by_kind.get(entry.kind, 0) + 1
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(by_kind.items()))

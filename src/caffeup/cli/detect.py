@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,11 +24,14 @@ def detect(
     from caffeup.app.session import Session
     from caffeup.cli import show
     from caffeup.cli.request import make_request
-    from caffeup.host import RealHost, RecordingHost
+    from caffeup.host import RealHost
     from caffeup.model.base import to_json
+    from caffeup.recording import RecordingHost
 
-    session = Session(RecordingHost(RealHost(), record) if record else None)
+    recording = RecordingHost(RealHost(), Path(record)) if record else None
+    session = Session(recording)
     machine = session.machine(make_request(prefix=prefix).prefixes)
     typer.echo(to_json(machine) if json else "\n".join(show.machine(machine)))
-    if record:
+    if recording is not None:
+        recording.finish()
         typer.echo(f"recorded in {record}", err=True)

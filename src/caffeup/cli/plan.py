@@ -29,11 +29,13 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Every decision with its reason, and all conflicts. Touches nothing."""
-    from caffeup.app.planning import plan_for
+    from caffeup.app.planning import parse_capability, plan_for
     from caffeup.app.session import Session
     from caffeup.cli import show
     from caffeup.cli.request import make_request
     from caffeup.model.base import to_json
+    from caffeup.plan.explain import explain as explain_key
+    from caffeup.plan.explain import why_not as why
 
     given = make_request(
         cpu=cpu,
@@ -48,11 +50,13 @@ def plan(
         yes=yes,
         force=force,
     )
-    planned = plan_for(Session(), tree, given)
+    session = Session()
+    planned = plan_for(session, tree, given)
     if explain:
-        typer.echo("\n".join(show.explained(planned.plan, explain)))
+        typer.echo(explain_key(planned.plan, explain).rstrip())
     elif why_not:
-        typer.echo("\n".join(planned.why_not(why_not)))
+        reasons = why(planned.plan, planned.machine, session.facts, parse_capability(why_not))
+        typer.echo("\n".join(reasons) or f"{why_not} is built for.")
     else:
         typer.echo(to_json(planned.plan) if json else "\n".join(show.plan(planned.plan)))
     raise typer.Exit(3 if planned.plan.conflicts else 0)

@@ -140,23 +140,6 @@ def plan(value: Plan) -> Iterator[str]:
         yield from findings(value.conflicts)
 
 
-def explained(value: Plan, key: str) -> Iterator[str]:
-    """All about one decision: the value, the reason, the fact behind it, and what was not taken."""
-    found = [one for one in value.decisions if one.key == key]
-    if not found:
-        yield f"There is no decision {key}; there are: {', '.join(one.key for one in value.decisions)}"
-    for one in found:
-        yield f"{one.key}: {one.value}"
-        yield from _wrapped("because  ", one.because)
-        if one.fact:
-            yield f"    fact     {one.fact}"
-        for other in one.rejected:
-            yield from _wrapped("not      ", f"{other.value}: {other.because}")
-        for line in value.config:
-            if key in line.key.lower():
-                yield f"    writes   {line.key} {line.operator} {' '.join(line.value)}"
-
-
 def patches(entries: Iterable[PatchEntry]) -> Iterator[str]:
     """The patch list with states."""
     yield from table(

@@ -1,0 +1,77 @@
+"""The dependencies stage: what is missing is shown, installed with consent, and looked for again."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Optional
+
+from caffeup.app.session import Session
+from caffeup.app.stages import Stages
+from caffeup.app.ui import Ui
+from caffeup.deps.install import install
+from caffeup.deps.system import InstallPlan, install_plan
+from caffeup.errors import CaffeupError, DependencyError
+from caffeup.host import Output
+from caffeup.model.machine import Machine, Python
+from caffeup.model.plan import Plan
+from caffeup.plan.packages import required
+from caffeup.stream import run_capture
+
+
+def install_missing(
+    session: Session, ui: Ui, stages: Stages, machine: Machine, plan: Plan, *, only: tuple[str, ...] = ()
+) -> Machine:
+    """Install what the plan misses, or only the rows named; raise ``DependencyError`` where a build needs what is still missing.
+
+    What only adds something (pycaffe's extras, ccache) never stops the run.
+    """
+    rows = only or plan.packages
+    needed = set(only or required(plan))
+    wanted = install_plan(machine.system, rows, session.facts, _python(machine, plan))
+    if not wanted.packages and not needed:
+        return machine
+    with stages.step("dependencies", "installing …") as say:
+        try:
+            said = _install(session, ui, wanted)
+        except CaffeupError:
+            if needed:
+                raise
+            said = f"going on without {', '.join(rows)}"
+        say(said)
+    return session.machine(machine.prefixes)
+
+
+def _python(machine: Machine, plan: Plan) -> Optional[Python]:
+    return next((one for one in machine.pythons if one.executable == plan.python), None)
+
+
+def _install(session: Session, ui: Ui, wanted: InstallPlan) -> str:
+    for one in wanted.unavailable:
+        ui.say(f"{one.row}: {one.why}")
+    if not wanted.packages and wanted.unavailable:
+        raise DependencyError(
+            "Something a build needs is not among this distribution's packages.",
+            details="\n".join(f"{one.row}: {one.why}" for one in wanted.unavailable),
+            commands=tuple(command for one in wanted.unavailable for command in one.commands),
+        )
+    if wanted.command:
+        ui.say(f"missing; this installs it:\n  {' && '.join((*wanted.first, wanted.command))}")
+    env = dict(session.host.env)
+
+    def run(argv: tuple[str, ...], *, timeout: float) -> Optional[Output]:
+        try:
+            got = run_capture(argv, cwd="/", env=env, timeout=timeout)
+        except CaffeupError:
+            return None
+        return Output(status=got.status, stdout=got.output)
+
+    done = install(
+        wanted,
+        session.facts.distros,
+        run=run,
+        ask=ui.ask,
+        free_bytes=lambda folder: shutil.disk_usage(folder).free,
+    )
+    for note in done.notes:
+        ui.say(note)
+    return f"{len(wanted.packages)} packages installed"
