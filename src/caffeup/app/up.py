@@ -17,7 +17,7 @@ from caffeup.app.state import FOLDER, exclusive, source_stamp
 from caffeup.app.treework import build_of, environment, require_buildable
 from caffeup.app.ui import Ui
 from caffeup.build.run import Build
-from caffeup.build.runtest import run_tests
+from caffeup.build.runtest import run_tests, tests_log
 from caffeup.build.stages import make_all, make_distribute, make_pycaffe
 from caffeup.build.testbuild import build_tests
 from caffeup.errors import BuildFailed, TestsFailed, VerifyFailed
@@ -86,13 +86,14 @@ class Up:
         require_buildable(plan)
 
     def _in_tree(self, root: Path, machine: Machine, plan: Optional[Plan] = None) -> Report:
+        tree = self._session.tree(root)  # before anything is written into what may be no Caffe tree at all
         with exclusive(root):
             self._stages.remember_in(root)
             self._stages.update(request=msgspec.structs.replace(self._request, yes=False))
             recovered = engine.recover(str(root))
             for path in recovered.kept:
                 self._ui.say(f"kept as somebody changed it after a run that was cut short: {path}")
-            planned = self._plan(root, machine, plan)
+            planned = self._plan(root, machine, tree, plan)
             try:
                 return self._make(planned)
             except BuildFailed as error:
@@ -100,8 +101,7 @@ class Up:
                 error.findings = (*error.findings, *found)
                 raise
 
-    def _plan(self, root: Path, machine: Machine, given: Optional[Plan]) -> Planned:
-        tree = self._session.tree(root)
+    def _plan(self, root: Path, machine: Machine, tree: Tree, given: Optional[Plan]) -> Planned:
         plan = given or self._session.plan(machine, tree, self._request)
         if plan.packages and given is None:
             machine = install_missing(self._session, self._ui, self._stages, machine, plan)
@@ -168,15 +168,10 @@ class Up:
                 known=lambda name: known_failure(tree.fork, name, self._session.facts, gpu=build.plan.gpu),
             )
             self._stages.update(tests=report)
-            if report.unknown_failures:
-                raise TestsFailed(
-                    f"{len(report.unknown_failures)} of {report.total} tests failed that this tree is not known to fail.",
-                    details="\n".join(f"{case.name}: {case.state}: {case.text}" for case in report.unknown_failures),
-                    advice="The build itself is finished. To look at one alone, or to go on without tests:",
-                    commands=(f"caffeup up {build.root} --no-tests",),
-                    log=str(build.path / ".caffeup" / "logs" / "test.log"),
-                )
-            return StageOutcome(name="test", state="done", summary=f"{report.passed} of {report.total} passed")
+            failed = f", {len(report.failures)} failed" if report.failures else ""
+            return StageOutcome(
+                name="test", state="done", summary=f"{report.passed} of {report.total} passed{failed}", log=tests_log(build)
+            )
 
         self._stages.once("test", digest(built, build.plan.test_filter), work, still_there=lambda: True)
         return self._stages.state.tests
@@ -206,6 +201,21 @@ class Up:
             binaries=tuple(str(path) for path in _binaries(root)),
             environment=tuple((name, ":".join(folders)) for name, folders in environment(root, planned.plan)),
         )
+
+
+def require_tests(report: Report) -> None:
+    """Raise ``TestsFailed`` for failures that are not known of this tree; everything else is done by then."""
+    unknown = report.tests.unknown_failures if report.tests is not None else ()
+    if not unknown:
+        return
+    log = next((stage.log for stage in report.stages if stage.name == "test"), "")
+    raise TestsFailed(
+        f"{len(unknown)} {'test' if len(unknown) == 1 else 'tests'} failed that this tree is not known to fail.",
+        details="\n".join(f"{case.name}: {case.state}: {case.text}" for case in unknown),
+        advice="Everything else is done; the library and pycaffe can be used. To leave the tests out:",
+        commands=(f"caffeup up {report.tree} --no-tests",),
+        log=log,
+    )
 
 
 def _library(root: Path) -> bool:

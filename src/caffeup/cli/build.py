@@ -22,7 +22,7 @@ def build(
     """Configure, patch, build, test and verify a tree that is already here, with the options it was last built with."""
     from caffeup.app.planning import merged
     from caffeup.app.session import Session, find_tree, remembered_request
-    from caffeup.app.up import Up
+    from caffeup.app.up import Up, require_tests
     from caffeup.cli import show
     from caffeup.cli.request import make_request
     from caffeup.cli.terminal import Terminal
@@ -32,3 +32,4 @@ def build(
     request = merged(remembered_request(root), make_request(no_tests=no_tests, jobs=jobs, yes=yes))
     report = Up(Session(), Terminal(yes=yes), request).run_in(root, plan_file=plan)
     typer.echo(to_json(report) if json else "\n".join(show.report(report)))
+    require_tests(report)

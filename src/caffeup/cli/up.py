@@ -35,7 +35,7 @@ def up(
 ) -> None:
     """Everything: detect, plan, fetch, dependencies, configure, patch, build, test, pycaffe, verify. Again: only what changed."""
     from caffeup.app.session import Session
-    from caffeup.app.up import Up
+    from caffeup.app.up import Up, require_tests
     from caffeup.cli import show
     from caffeup.cli.request import make_request
     from caffeup.cli.terminal import Terminal
@@ -65,3 +65,4 @@ def up(
         raise typer.Exit(3 if plan.conflicts else 0)
     report = run.run()
     typer.echo(to_json(report) if json else "\n".join(show.report(report)))
+    require_tests(report)
