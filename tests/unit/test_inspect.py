@@ -379,3 +379,17 @@ def test_nothing_of_the_tree_is_run(checkout: Path) -> None:
     (checkout / "README.md").write_text("changed")
     assert inspect(checkout, FACTS).origin.dirty
     assert not (checkout / "ran").exists()
+
+
+def test_sources_that_are_links_out_of_the_tree(tree: Path) -> None:
+    (tree.parent / "secret").write_text("x")
+    (tree / "src/caffe/net2.cpp").symlink_to("../../../secret")
+    (tree / "src/caffe/net3.cpp").symlink_to("net.cpp")
+    (tree / "models").symlink_to("/usr")
+    found = finding(tree, "tree-links-out")
+    assert [one.where for one in found.evidence] == ["src/caffe/net2.cpp"]
+
+
+def test_our_folder_as_a_link(tree: Path) -> None:
+    (tree / ".caffeup").symlink_to(tree.parent)
+    assert finding(tree, "tree-own-folder").severity == Severity.PROBLEM

@@ -393,3 +393,21 @@ def test_clone_is_ended_with_the_run(repository: Path, tmp_path: Path) -> None:
 def test_known_failures_of_brocolli(test: str, known: bool) -> None:
     assert bool(catalogue.known_failure("brocolli", test, FACTS, gpu=False)) is known
     assert catalogue.known_failure("ssd", test, FACTS, gpu=False) == ""
+
+
+@pytest.mark.parametrize("as_link", [True, False])
+def test_a_repository_cannot_bring_our_folder(repository: Path, tmp_path: Path, as_link: bool) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if as_link:
+        (repository / ".caffeup").symlink_to(elsewhere)
+    else:
+        (repository / ".caffeup").mkdir()
+        (repository / ".caffeup/ledger.json").write_text("{}")
+    who = ["-c", "user.name=n", "-c", "user.email=n@example.org"]
+    for words in (["add", "-A"], [*who, "commit", "-q", "-m", "x"]):
+        subprocess.run(["git", *words], cwd=repository, check=True, capture_output=True)
+    with pytest.raises(BadArchive, match=r"brings a \.caffeup of its own"):
+        get(repository.as_uri(), tmp_path / "caffe")
+    assert list(elsewhere.iterdir()) == []
+    assert not (tmp_path / "caffe").exists()

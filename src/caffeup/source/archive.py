@@ -14,7 +14,7 @@ from lzma import LZMAError
 from pathlib import Path
 from typing import IO
 
-from caffeup.source.health import printable
+from caffeup.source.look import printable
 from caffeup.source.problems import BadArchive, disk_error
 from caffeup.source.readers import Member, Members, TooMuch, open_members
 

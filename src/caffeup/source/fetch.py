@@ -22,8 +22,8 @@ from caffeup.source import archive as archives
 from caffeup.source import catalogue, git, index
 from caffeup.source.checkout import COMMIT, read_checkout, without_credentials
 from caffeup.source.inspect import looks_like_caffe
-from caffeup.source.origin import hide_from_git, origin_of, recorded_origin, write_origin
-from caffeup.source.problems import NoAccess, Occupied, Unreachable, disk_error
+from caffeup.source.origin import OURS, hide_from_git, origin_of, recorded_origin, write_origin
+from caffeup.source.problems import BadArchive, NoAccess, Occupied, Unreachable, disk_error
 from caffeup.source.progress import Ask, Progress, silent
 from caffeup.source.staging import put_in_place, staging
 
@@ -209,6 +209,10 @@ def _bring(place: Place, target: Path, facts: Facts, host: Host, progress: Progr
     with staging(target) as part, _disk(target.parent):
         made, origin = _make(place, part, facts, host, progress)
         looks_like_caffe(made, shown=place.url or place.path or place.name)
+        if os.path.lexists(made / OURS):  # as a link it would lead our writes out of the tree; as a folder it would speak for us
+            raise BadArchive(
+                f"{place.url or place.name} is refused: it brings a .caffeup of its own", advice="Nothing of it was kept."
+            )
         origin = msgspec.structs.replace(origin, asked_for=asked_for)
         write_origin(made, origin)
         put_in_place(made, target)

@@ -6,14 +6,10 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Optional
 
-from caffeup.model.base import Value
-from caffeup.model.finding import Confidence, Evidence, Finding, Remedy, Severity
-from caffeup.model.tree import ConfigState, Origin
-from caffeup.source.checkout import Checkout
-from caffeup.source.makefile import Makefile
+from caffeup.model.finding import Evidence, Finding, Remedy, Severity
+from caffeup.source.look import Look, evidence_of, printable, quoted
+from caffeup.source.obstacles import build_folder, foreign_config, links_out, own_folder, strangers
 from caffeup.source.survey import Survey
 
 NEEDED = (
@@ -33,42 +29,14 @@ CODE = (".cpp", ".cu", ".cuh", ".hpp", ".h", ".proto", ".py")
 COMPILED = ("src/", "tools/", "examples/", "python/", "include/", "matlab/")
 PLAIN = re.compile(r"[A-Za-z0-9_.+@%=,~/-]*")
 """Characters that neither make nor the shell that Caffe's Makefile calls takes for its own."""
-SHOWN = 5
-
-
-class Look(Value, kw_only=True):
-    """Everything that an examination reads."""
-
-    survey: Survey
-    makefile: Optional[Makefile]
-    checkout: Optional[Checkout]
-    config: ConfigState
-    origin: Origin
 
 
 def examine(look: Look) -> tuple[Finding, ...]:
     """All findings, in the order of their severity."""
-    checks = (_makefile, _half, _writable, _names, _path, _strangers, _build_folder, _config, _damage)
+    checks = (_makefile, _half, _writable, _names, _path, _damage, strangers, links_out, own_folder, build_folder, foreign_config)
     found = [finding for check in checks for finding in check(look)]
     order = (Severity.PROBLEM, Severity.WARNING, Severity.NOTE, Severity.OK)
     return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))
-
-
-def _evidence(names: list[str], text: str = "") -> tuple[Evidence, ...]:
-    shown = [Evidence(where=printable(name), text=text) for name in names[:SHOWN]]
-    if len(names) > SHOWN:
-        shown.append(Evidence(where=f"and {len(names) - SHOWN} more"))
-    return tuple(shown)
-
-
-def printable(name: str) -> str:
-    """A file's name for people: what cannot be printed is escaped."""
-    shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in shown)
-
-
-def _quoted(root: Path) -> str:
-    return shlex.quote(str(root))
 
 
 def _makefile(look: Look) -> Iterator[Finding]:
@@ -87,7 +55,7 @@ def _makefile(look: Look) -> Iterator[Finding]:
             remedies=(
                 Remedy(
                     text="Take BVLC's Makefile of the same age into the tree.",
-                    commands=(f"git -C {_quoted(survey.root)} log --diff-filter=D --oneline -- Makefile",),
+                    commands=(f"git -C {quoted(survey.root)} log --diff-filter=D --oneline -- Makefile",),
                 ),
             ),
         )
@@ -115,8 +83,8 @@ def _makefile(look: Look) -> Iterator[Finding]:
                 Remedy(
                     text="Check the tree out again with Unix line ends.",
                     commands=(
-                        f"git -C {_quoted(survey.root)} -c core.autocrlf=false checkout -- .",
-                        f"cd {_quoted(survey.root)} && grep -rlI $'\\r$' . --exclude-dir=.git | xargs -d '\\n' sed -i 's/\\r$//'",
+                        f"git -C {quoted(survey.root)} -c core.autocrlf=false checkout -- .",
+                        f"cd {quoted(survey.root)} && grep -rlI $'\\r$' . --exclude-dir=.git | xargs -d '\\n' sed -i 's/\\r$//'",
                     ),
                 ),
             ),
@@ -126,7 +94,7 @@ def _makefile(look: Look) -> Iterator[Finding]:
 def _half(look: Look) -> Iterator[Finding]:
     """A clone or copy that was broken off."""
     survey, checkout = look.survey, look.checkout
-    root = _quoted(survey.root)
+    root = quoted(survey.root)
     gone = [name for name in NEEDED if not survey.has(name)]
     empty = [
         name
@@ -151,7 +119,7 @@ def _half(look: Look) -> Iterator[Finding]:
             severity=Severity.PROBLEM,
             title="this tree is not whole",
             why="A clone, a copy or an unpacking was broken off: files that every Caffe has are missing or empty.",
-            evidence=_evidence(list(dict.fromkeys([*gone, *missing])), "not there") + _evidence(empty, "empty"),
+            evidence=evidence_of(list(dict.fromkeys([*gone, *missing])), "not there") + evidence_of(empty, "empty"),
             affects="tree",
             remedies=(remedy,),
         )
@@ -160,7 +128,7 @@ def _half(look: Look) -> Iterator[Finding]:
             id="tree-files-deleted",
             severity=Severity.NOTE,
             title=f"{len(missing)} tracked file{'s are' if len(missing) > 1 else ' is'} not there",
-            evidence=_evidence(missing, "not there"),
+            evidence=evidence_of(missing, "not there"),
             remedies=(Remedy(text="Let git put them back.", commands=(f"git -C {root} checkout -- {shlex.quote(missing[0])}",)),),
         )
     if checkout and checkout.locked:
@@ -203,7 +171,7 @@ def _writable(look: Look) -> Iterator[Finding]:
             remedies=(
                 Remedy(
                     text="Work on a copy.",
-                    commands=(f"cp -r {_quoted(root)} ~/{shlex.quote(root.name)}", f"caffeup up ~/{shlex.quote(root.name)}"),
+                    commands=(f"cp -r {quoted(root)} ~/{shlex.quote(root.name)}", f"caffeup up ~/{shlex.quote(root.name)}"),
                 ),
             ),
         )
@@ -221,7 +189,7 @@ def _names(look: Look) -> Iterator[Finding]:
             severity=Severity.PROBLEM,
             title="names in this tree would be run by the shell, or split by make",
             why="Caffe's Makefile passes names of folders and sources to a shell: a blank splits them; $, quotes or ; do worse.",
-            evidence=_evidence(seen),
+            evidence=evidence_of(seen),
             affects="build",
             remedies=(Remedy(text="Look at these names; rename or remove them."),),
         )
@@ -247,91 +215,6 @@ def _path(look: Look) -> Iterator[Finding]:
         )
 
 
-def _strangers(look: Look) -> Iterator[Finding]:
-    """Virtual environments and second trees inside: ``find`` takes their .cpp files for Caffe's."""
-    survey = look.survey
-    signs = ("pyvenv.cfg", "conda-meta", "site-packages")
-    hosts = {name.rpartition("/")[0] for name in (*survey.files, *survey.folders) if name.rpartition("/")[2] in signs}
-    hosts |= {
-        name[: -len("/src/caffe/proto/caffe.proto")] for name in survey.files if name.endswith("/src/caffe/proto/caffe.proto")
-    }
-    tops = sorted(
-        name for name in hosts if name and not name.startswith(".") and not any(name.startswith(f"{other}/") for other in hosts)
-    )
-    compiled = [name for name in tops if name.startswith(("src/caffe", "tools", "examples"))]
-    if tops:
-        yield Finding(
-            id="tree-strangers",
-            severity=Severity.PROBLEM if compiled else Severity.WARNING,
-            title="other software lies inside this tree",
-            why="Caffe's Makefile finds its sources by looking through all folders: "
-            + (
-                "these files would be compiled into Caffe."
-                if compiled
-                else "each of these folders is copied as an empty one into the build."
-            ),
-            evidence=_evidence(tops),
-            affects="build",
-            remedies=(
-                Remedy(
-                    text="Move it out of the tree, or give it a name that begins with a dot.",
-                    commands=tuple(f"cd {_quoted(survey.root)} && mv {shlex.quote(name)} ../" for name in tops[:SHOWN]),
-                ),
-            ),
-        )
-
-
-def _build_folder(look: Look) -> Iterator[Finding]:
-    """Caffe's Makefile begins with ``rm -r build``: a CMake build in it would be lost."""
-    survey = look.survey
-    name = (look.makefile.build_dir if look.makefile else "") or "build"
-    folder = survey.root / name
-    if look.makefile is None or folder.is_symlink() or not folder.is_dir():
-        return
-    yield Finding(
-        id="tree-build-folder",
-        severity=Severity.PROBLEM,
-        title=f"{name}/ is a folder" + (" with a CMake build" if (folder / "CMakeCache.txt").exists() else ""),
-        why=f"Caffe's Makefile removes {name} with all that is in it and puts a link there. caffeup does not let that happen.",
-        evidence=(Evidence(where=f"{name}/", text="a folder, not a link"),),
-        affects="build",
-        remedies=(Remedy(text="Move it away.", commands=(f"cd {_quoted(survey.root)} && mv {name} {name}-cmake",)),),
-    )
-
-
-def _config(look: Look) -> Iterator[Finding]:
-    survey = look.survey
-    if look.config == ConfigState.OURS_EDITED:
-        yield Finding(
-            id="tree-config-edited",
-            severity=Severity.NOTE,
-            title="Makefile.config was written by caffeup and changed since",
-            evidence=(Evidence(where="Makefile.config"),),
-        )
-    if look.config != ConfigState.FOREIGN:
-        return
-    stale = list(_stale_paths(survey.text("Makefile.config") or ""))
-    yield Finding(
-        id="tree-config-stale" if stale else "tree-config-foreign",
-        severity=Severity.NOTE,
-        title="there is a Makefile.config that caffeup did not write" + (", and it names what is not there" if stale else ""),
-        why="It is kept as Makefile.config.before-caffeup when caffeup writes its own.",
-        evidence=tuple(stale[:SHOWN]) or (Evidence(where="Makefile.config"),),
-        affects="configure",
-        confidence=Confidence.CERTAIN,
-    )
-
-
-def _stale_paths(text: str) -> Iterator[Evidence]:
-    """Absolute paths in it that do not exist; the stock file's own list of guesses is not held against anybody."""
-    for number, line in enumerate(text.splitlines(), 1):
-        found = re.match(
-            r"\s*(CUDA_DIR|BLAS_INCLUDE|BLAS_LIB|CUSTOM_CXX|MATLAB_DIR|ANACONDA_HOME|PYTHON_INCLUDE)\s*:?=\s*(/\S+)", line
-        )
-        if found and not Path(found.group(2)).exists():
-            yield Evidence(where="Makefile.config", line=number, text=f"{found.group(1)} := {found.group(2)}, which is not there")
-
-
 def _damage(look: Look) -> Iterator[Finding]:
     survey = look.survey
     if survey.unreadable:
@@ -340,9 +223,9 @@ def _damage(look: Look) -> Iterator[Finding]:
             severity=Severity.WARNING,
             title="parts of this tree cannot be read",
             why="What is in them is not in this report, and make will fail on them.",
-            evidence=_evidence(survey.unreadable, "unreadable"),
+            evidence=evidence_of(survey.unreadable, "unreadable"),
             affects="build",
-            remedies=(Remedy(text="Make them readable for you.", commands=(f"sudo chown -R $(id -un) {_quoted(survey.root)}",)),),
+            remedies=(Remedy(text="Make them readable for you.", commands=(f"sudo chown -R $(id -un) {quoted(survey.root)}",)),),
         )
     if survey.cut:
         yield Finding(

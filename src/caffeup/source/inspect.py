@@ -18,7 +18,8 @@ from caffeup.facts.tables import Facts
 from caffeup.model.tree import ConfigState, Tree
 from caffeup.source.catalogue import table_of
 from caffeup.source.checkout import read_checkout
-from caffeup.source.health import Look, examine
+from caffeup.source.health import examine
+from caffeup.source.look import Look
 from caffeup.source.makefile import Makefile, read_makefile
 from caffeup.source.origin import OURS, origin_of
 from caffeup.source.survey import Survey

@@ -23,6 +23,8 @@ class Survey:
         self.root = root
         self.files: list[str] = []
         self.folders: list[str] = []
+        self.links: list[str] = []
+        """Symbolic links; they are among the files too, also those to folders, which are not entered."""
         self.unreadable: list[str] = []
         self.cut = False
         """Whether there were more files than anybody's Caffe has, so that the walk ended early."""
@@ -99,6 +101,8 @@ class Survey:
                         pending.append((f"{name}/", entry.path))
                 else:
                     self.files.append(name)
+                    if entry.is_symlink():
+                        self.links.append(name)
             if len(self.files) > MOST_FILES:
                 self.cut = True
                 return
