@@ -8,8 +8,8 @@ from caffeup.model.base import ComputeCapability, Value
 from caffeup.model.finding import Finding
 from caffeup.model.machine import GpuState, Toolkit
 from caffeup.plan.case import Case
+from caffeup.plan.fitness import ptx_of, sass_of
 from caffeup.plan.part import Part, conflict, decision, line, note, remedy
-from caffeup.plan.toolkit import ptx_of, sass_of
 
 
 class Arch(Value, kw_only=True):

@@ -11,9 +11,9 @@ from caffeup.model.finding import Evidence, Finding
 from caffeup.model.machine import Compiler, Toolkit
 from caffeup.model.plan import Alternative, Link
 from caffeup.plan.case import Case
+from caffeup.plan.fitness import newest_clang, newest_gcc
 from caffeup.plan.part import Part, conflict, decision, line, remedy
 from caffeup.plan.places import LINKS
-from caffeup.plan.toolkit import newest_clang, newest_gcc
 
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+-")
 

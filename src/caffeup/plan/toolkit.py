@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from posixpath import dirname
 from typing import Optional
 
 from packaging.version import InvalidVersion, Version
@@ -10,20 +9,13 @@ from packaging.version import InvalidVersion, Version
 from caffeup.model.base import ComputeCapability, Value
 from caffeup.model.finding import Evidence, Finding, Remedy
 from caffeup.model.machine import Toolkit, ToolkitLayout
-from caffeup.model.plan import Alternative, Link
+from caffeup.model.plan import Alternative
 from caffeup.plan.case import Case
+from caffeup.plan.cuda_links import reach
+from caffeup.plan.fitness import Problem, driver_too_old, problems, sass_of
 from caffeup.plan.mode import no_toolkit, toolkit_to_install, wheels_fit
 from caffeup.plan.part import Part, conflict, decision, line, note, remedy
-from caffeup.plan.places import LINKS, Placed, linked_anyway, loaded_anyway, placed, searched_anyway, under
-
-
-class Problem(Value, kw_only=True):
-    """What is wrong with one toolkit for this machine."""
-
-    id: str
-    words: str
-    weight: int
-    """How bad; the sum decides between toolkits."""
+from caffeup.plan.places import LINKS
 
 
 class Choice(Value, kw_only=True):
@@ -52,7 +44,7 @@ def choose_toolkit(case: Case) -> Choice:
         for one, bad in judged[1:]
     ]
     because = _because(best, case, alone=len(judged) == 1)
-    place = _reach(best, case)
+    place = reach(best, case)
     return Choice(
         toolkit=best,
         include_dirs=place.include_dirs,
@@ -62,79 +54,12 @@ def choose_toolkit(case: Case) -> Choice:
             config=(line("CUDA_DIR", f"{LINKS}/cuda", because=f"CUDA {best.version}, reached through a link in the tree"),)
             if case.reads("CUDA_DIR")
             else (),
-            links=place.part.links,
+            links=place.links,
             conflicts=tuple(finding for fault in faults if (finding := _conflict(fault, best, case)) is not None),
             notes=_notes(best, case),
-            run_paths=place.part.run_paths,
+            run_paths=place.run_paths,
         ),
     )
-
-
-def sass_of(toolkit: Toolkit, case: Case) -> tuple[ComputeCapability, ...]:
-    """What it makes SASS for: as it says itself, else by the table."""
-    return toolkit.sass or case.facts.compute_capabilities(toolkit.version)
-
-
-def ptx_of(toolkit: Toolkit, case: Case) -> tuple[ComputeCapability, ...]:
-    """What it makes PTX for."""
-    return toolkit.ptx or tuple(cc for cc in sass_of(toolkit, case) if str(cc) != "2.1")
-
-
-def problems(toolkit: Toolkit, case: Case) -> tuple[Problem, ...]:
-    """Everything that speaks against a toolkit on this machine; empty: nothing."""
-    found = []
-    if not toolkit.nvcc:
-        found.append(Problem(id="no-nvcc", words="it has no nvcc", weight=1000))
-    lacking = [part for part in toolkit.missing if part != "nvcc"]
-    if lacking:
-        found.append(Problem(id="toolkit-incomplete", words=f"it lacks {', '.join(lacking)}", weight=500))
-    needed = driver_too_old(toolkit, case)
-    if needed:
-        found.append(Problem(id="driver-too-old", words=f"it needs driver {needed} or newer", weight=200))
-    known = sass_of(toolkit, case)
-    for gpu in case.machine.graphics.gpus:
-        cc = gpu.compute_capability
-        if cc is None or cc in known or not known:
-            continue
-        if cc < min(known):
-            words = f"it no longer compiles for {gpu.name} ({cc}): it begins at {min(known)}"
-            found.append(Problem(id="gpu-dropped", words=words, weight=100))
-        else:
-            words = f"it is older than {gpu.name} ({cc}) and can only give it PTX"
-            found.append(Problem(id="gpu-newer", words=words, weight=10))
-    if toolkit.layout is ToolkitLayout.CONDA:
-        words = "it lies in an environment of conda, whose other libraries do not go with the system's"
-        found.append(Problem(id="conda", words=words, weight=3))
-    if not _has_compiler(toolkit, case):
-        found.append(Problem(id="compiler-too-new", words="no installed compiler is old enough for its nvcc", weight=5))
-    return tuple(dict.fromkeys(found))
-
-
-def driver_too_old(toolkit: Toolkit, case: Case) -> str:
-    """The driver that this toolkit needs, where the installed one is older; empty where it will do."""
-    driver = case.machine.graphics.driver
-    if driver is None or case.machine.system.jetson:
-        return ""
-    needed = case.facts.minimum_driver(toolkit.version)
-    if driver.release is not None and needed:
-        return needed if driver.release < Version(needed) else ""
-    if driver.cuda is not None:
-        compatible = driver.cuda >= toolkit.version or (
-            toolkit.version.major >= 11 and driver.cuda.major >= toolkit.version.major
-        )
-        same = driver.cuda.release[:2] == toolkit.version.release[:2]
-        return "" if compatible or same else (needed or f"for CUDA {toolkit.version}")
-    return ""
-
-
-def newest_gcc(toolkit: Toolkit, case: Case) -> Optional[int]:
-    """The newest gcc major that its nvcc accepts: by its own header, else by the table."""
-    return toolkit.max_gcc if toolkit.max_gcc is not None else case.facts.max_gcc(toolkit.version)
-
-
-def newest_clang(toolkit: Toolkit, case: Case) -> Optional[int]:
-    """The same for clang."""
-    return toolkit.max_clang if toolkit.max_clang is not None else case.facts.max_clang(toolkit.version)
 
 
 def _asked_for(case: Case) -> tuple[Optional[Finding], tuple[Toolkit, ...]]:
@@ -170,16 +95,6 @@ def _by_environment(toolkit: Toolkit) -> bool:
 
 def _descending(version: Version) -> tuple[int, ...]:
     return tuple(-part for part in version.release)
-
-
-def _has_compiler(toolkit: Toolkit, case: Case) -> bool:
-    limit, clang = newest_gcc(toolkit, case), newest_clang(toolkit, case)
-    return any(
-        one.works and (limit is None or one.version.major <= limit)
-        if one.kind == "gcc"
-        else clang is not None and one.version.major <= clang
-        for one in case.machine.compilers
-    )
 
 
 def _lesser(one: Toolkit, best: Toolkit) -> str:
@@ -278,55 +193,3 @@ def _notes(best: Toolkit, case: Case) -> tuple[Finding, ...]:
         return ()
     title = f"nvcc {best.version} compiles for {', '.join(fresh)}, which the table of facts does not say"
     return (note("facts-differ", title, "The toolkit's own answer is used.", evidence=(Evidence(where=best.nvcc),)),)
-
-
-def _reach(best: Toolkit, case: Case) -> Choice:
-    """Links to it, and the folders that Caffe's Makefile does not add by itself."""
-    system = case.machine.system
-    includes = [path for path in best.include_dirs if not searched_anyway(path, system) and not case.mixed(path)]
-    libraries = [path for path in best.library_dirs if not linked_anyway(path, system) and not path.endswith("/stubs")]
-    libraries = [path for path in libraries if not case.mixed(path)]
-    if (
-        best.nvcc == f"{best.root}/bin/nvcc"
-        and best.layout is not ToolkitLayout.CONDA
-        and best.root not in ("/usr", "/usr/local")
-    ):
-        return _whole(best, includes, libraries, case)
-    links = [Link(name="cuda/bin", target=dirname(best.nvcc) or best.root)]
-    links += [Link(name="cuda/include", target=includes[0])] if includes else []
-    links += [Link(name="cuda/lib64", target=libraries[0])] if libraries else []
-    more_includes = _placed(includes[1:], "cuda-include", case)
-    more_libraries = _placed(libraries[1:], "cuda-lib", case)
-    runs = (f"{LINKS}/cuda/lib64",) if libraries and not loaded_anyway(libraries[0], system) else ()
-    return Choice(
-        include_dirs=tuple(one.name for one in more_includes),
-        library_dirs=tuple(one.name for one in more_libraries),
-        part=Part(links=(*links, *(link for one in (*more_includes, *more_libraries) for link in one.links)), run_paths=runs),
-    )
-
-
-def _whole(best: Toolkit, includes: list[str], libraries: list[str], case: Case) -> Choice:
-    """The root as one link; its include, lib64 and lib are added by the Makefile."""
-    own_includes = [(under(path, best.root, "cuda"), path) for path in includes]
-    own_libraries = [(under(path, best.root, "cuda"), path) for path in libraries]
-    other_includes = _placed([path for name, path in own_includes if name is None], "cuda-include", case)
-    other_libraries = _placed([path for name, path in own_libraries if name is None], "cuda-lib", case)
-    usual = (f"{LINKS}/cuda/lib64", f"{LINKS}/cuda/lib")
-    inner_includes = [name for name, _ in own_includes if name is not None and name != f"{LINKS}/cuda/include"]
-    inner_libraries = [name for name, _ in own_libraries if name is not None]
-    runs = inner_libraries or list(usual[:1])
-    return Choice(
-        include_dirs=(*inner_includes, *(one.name for one in other_includes)),
-        library_dirs=(*(name for name in inner_libraries if name not in usual), *(one.name for one in other_libraries)),
-        part=Part(
-            links=(
-                Link(name="cuda", target=best.root),
-                *(link for one in (*other_includes, *other_libraries) for link in one.links),
-            ),
-            run_paths=(*runs, *(one.name for one in other_libraries)),
-        ),
-    )
-
-
-def _placed(paths: list[str], label: str, case: Case) -> list[Placed]:
-    return [placed(path, f"{label}-{at}", case.machine.prefixes) for at, path in enumerate(paths)]
