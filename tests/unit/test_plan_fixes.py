@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from packaging.version import Version
 
@@ -60,6 +61,16 @@ def test_what_the_tree_solved_itself_is_not_planned() -> None:
     solved = fix(cudnn=">=8.0", unless=(Marker(file="a.hpp", contains="_v7"),))
     assert applies(solved, decided(cudnn="9.0")) is not None
     assert applies(solved, decided(cudnn="9.0", markers=("a.hpp::_v7",))) is None
+
+
+@pytest.mark.parametrize("applied", [("one",), ("one/edit-2", "link:cuda")])
+def test_what_caffeup_applied_stays_planned_though_the_tree_looks_solved(applied: tuple[str, ...]) -> None:
+    ours = fix(cudnn=">=8.0", tree=(Marker(file="a.cpp", contains="old"),), unless=(Marker(file="a.cpp", contains="new"),))
+    before = decided(markers=("a.cpp::old",), cudnn="9.0")
+    after = msgspec.structs.replace(before, tree=tree(markers=("a.cpp::new",), applied=applied))
+    assert applies(ours, before) == applies(ours, after)
+    other_cudnn = msgspec.structs.replace(after, versions={"cudnn": Version("7.6")})
+    assert applies(ours, other_cudnn) is None
 
 
 def test_advice_alone_and_noise_are_not_planned() -> None:

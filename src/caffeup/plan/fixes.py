@@ -73,12 +73,17 @@ def applies(fix: Fix, decided: Decided) -> Optional[str]:
     """Why this fix is planned; None where it is not."""
     if fix.harmless or not any(isinstance(remedy, _DONE_BY_CAFFEUP) for remedy in fix.remedy):
         return None
-    if any(str(marker) in decided.tree.markers for marker in fix.unless):
+    if not _is_applied(fix, decided.tree) and any(str(marker) in decided.tree.markers for marker in fix.unless):
         return None
     reasons = _holds(fix, decided)
     if reasons is None or (not reasons and not _for_everyone(fix)):
         return None
     return f"{fix.title}: {', '.join(reasons)}" if reasons else fix.title
+
+
+def _is_applied(fix: Fix, tree: Tree) -> bool:
+    """Whether it was applied by caffeup: then the tree's text is no longer what the markers speak of."""
+    return any(name == fix.id or name.startswith(f"{fix.id}/") for name in tree.applied)
 
 
 def _for_everyone(fix: Fix) -> bool:
@@ -113,7 +118,7 @@ def _holds(fix: Fix, decided: Decided) -> Optional[tuple[str, ...]]:
         return None
     reasons += [f"{mode} build"] if when.mode else []
     for marker in when.tree:
-        if str(marker) not in decided.tree.markers:
+        if str(marker) not in decided.tree.markers and not _is_applied(fix, decided.tree):
             return None
         reasons.append(f"“{marker.contains}” in {marker.file}" if marker.contains else marker.file)
     return tuple(reasons)
