@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -262,3 +263,14 @@ def test_a_reference_cannot_lead_out(repository: Path, tmp_path: Path) -> None:
     found = read_checkout(repository)
     assert found is not None
     assert found.commit == ""
+
+
+@pytest.mark.parametrize("first", ["", "import git, os; os.environ['PATH'] = '/nothing'; "])
+def test_git_that_is_not_installed(tmp_path: Path, first: str) -> None:
+    code = (
+        f"{first}from pathlib import Path\nfrom caffeup.errors import SourceError\nfrom caffeup.source.git import clone\n"
+        f"try:\n    clone('https://example.invalid/x', Path({str(tmp_path / 'x')!r}))\nexcept SourceError as error:\n    print(error.brief)\n"
+    )
+    env = {**os.environ, "PATH": os.environ["PATH"] if first else "/nothing"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert done.stdout == "git is not installed\n", done.stderr

@@ -154,12 +154,15 @@ class _Runner:
         git = _git(self._folder)
         settings = [word for option in OPTIONS for word in ("-c", option)]
         said: list[str] = []
-        child: Any = git.execute(
-            [git.GIT_PYTHON_GIT_EXECUTABLE, *settings, *arguments],
-            as_process=True,
-            env=_environment(self._env),
-            start_new_session=True,  # without a terminal nobody can ask for passwords there
-        )
+        try:
+            child: Any = git.execute(
+                [git.GIT_PYTHON_GIT_EXECUTABLE, *settings, *arguments],
+                as_process=True,
+                env=_environment(self._env),
+                start_new_session=True,  # without a terminal nobody can ask for passwords there
+            )
+        except _not_found() as error:
+            raise _no_git() from error
         heard = _Listener(said, self._progress)
         process = child.proc
         silent_for = _Watch(process, heard, self._silence)
@@ -253,16 +256,22 @@ def _git(folder: Path) -> Git:
     try:
         from git import Git  # noqa: PLC0415 - 0.2 s that only a fetch needs
     except ImportError as error:
-        raise _no_git(error) from error
+        raise _no_git() from error
     return Git(str(folder))
 
 
-def _no_git(error: Exception) -> SourceError:
+def _not_found() -> type[Exception]:
+    from git.exc import GitCommandNotFound  # noqa: PLC0415
+
+    return GitCommandNotFound
+
+
+def _no_git() -> SourceError:
     return SourceError(
         "git is not installed",
-        details=str(error).strip().split("\n", 1)[0],
-        advice="A tree can also be taken from an archive or the package index, without git.",
-        commands=("sudo apt-get install -y git", "caffeup up brocolli"),
+        details="there is no git on PATH",
+        advice="Package managers call it git. One tree of the catalogue can be had without.",
+        commands=("caffeup up brocolli",),
     )
 
 
