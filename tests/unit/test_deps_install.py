@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Optional
 
+import msgspec
 import pytest
 
 from caffeup.deps.install import Installed, install, refusals
@@ -347,6 +348,44 @@ class TestInstall:
         with pytest.raises(DependencyError) as caught:
             go(Machine(""), plan_for("plan9"))
         assert "LMDB" in caught.value.details
+
+    @pytest.mark.parametrize(
+        ("distro", "text", "simulated", "mark"),
+        [
+            ("debian", "E: Unable to locate package {}", APT_NEW, "--print-uris"),
+            ("debian", "E: Package '{}' has no installation candidate", APT_NEW, "--print-uris"),
+            ("fedora", "No match for argument: {}\nError: Unable to find a match: {}", DNF_FIVE, "--assumeno"),
+            ("arch", "error: target not found: {}", PACMAN, "--print"),
+            (
+                "opensuse-leap",
+                "'{}' not found in package names. Trying capabilities.\nNo provider of '{}' found.",
+                ZYPPER,
+                "--dry-run",
+            ),
+        ],
+    )
+    def test_what_vanished_is_left_out_and_what_is_needed_is_not(self, distro: str, text: str, simulated: str, mark: str) -> None:
+        optional, needed = plan_for(distro).packages
+        plan = msgspec.structs.replace(plan_for(distro), optional=(optional,))
+
+        class Lists(Machine):
+            lacking = optional
+
+            def __call__(self, argv: tuple[str, ...], *, timeout: float) -> Optional[Output]:
+                output = super().__call__(argv, timeout=timeout)
+                if mark in argv and self.lacking in argv:
+                    return Output(status=1, stderr=text.replace("{}", self.lacking))
+                return output
+
+        machine = Lists(simulated.split("\nThe following package is going to be downgraded", maxsplit=1)[0])
+        done = go(machine, plan)
+        assert optional in done.notes[-1]
+        assert machine.ran[-1][-1] == needed
+        assert optional not in machine.ran[-1]
+        Lists.lacking = needed
+        with pytest.raises(DependencyError, match="cannot be installed") as caught:
+            go(Lists(simulated), plan)
+        assert "package lists" in caught.value.advice
 
     def test_dnf_needs_root_to_look(self) -> None:
         machine = Machine(DNF_FIVE, status=1)

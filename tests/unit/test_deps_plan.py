@@ -73,6 +73,7 @@ class TestLaws:
         for entry in row.packages:
             assert entry.family in FAMILIES
             assert entry.names
+            assert set(entry.vanishing) < set(entry.names)
             assert all(re.fullmatch(r"[a-z0-9][a-zA-Z0-9+._-]*", name) for name in entry.names)
             ranges(entry.releases, entry.python)
             assert entry.family not in seen, "an entry behind one that always fits is never reached"
@@ -98,6 +99,8 @@ class TestLaws:
         for repository in DISTROS.repository:
             assert set(repository.distros) <= set(names)
             ranges(repository.releases)
+        for manager in DISTROS.manager:
+            assert re.compile(manager.unknown).groups == 1
         for trouble in DISTROS.trouble:
             assert re.search(trouble.pattern, "") is None
 
@@ -205,6 +208,14 @@ class TestPlan:
     def test_a_row_that_does_not_exist(self) -> None:
         with pytest.raises(KeyError):
             install_plan(MACHINES["arch"], ("nonsense",), FACTS)
+
+    def test_what_may_be_left_out(self) -> None:
+        plan = install_plan(MACHINES["debian-12"], ("boost", "ccache", "lmdb"), FACTS)
+        assert plan.optional == ("libboost-system-dev", "libboost-regex-dev", "ccache")
+
+    def test_a_python_package_that_the_distribution_lacks_comes_by_pip(self) -> None:
+        plan = install_plan(MACHINES["rocky-9"], ("skimage",), FACTS, python(PythonKind.SYSTEM, executable="/usr/bin/python3"))
+        assert plan.unavailable[0].commands == ("/usr/bin/python3 -m pip install --user scikit-image",)
 
     def test_nothing_wanted(self) -> None:
         plan = install_plan(MACHINES["arch"], (), FACTS)

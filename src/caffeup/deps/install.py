@@ -66,7 +66,10 @@ def install(
         raise DependencyError("not installed: no consent was given", commands=_commands(plan))
     manager = distros.manager_named(plan.manager)
     notes = _update(plan, manager, run)
-    transaction = _simulate(plan, manager, distros, run)
+    transaction, packages = _simulate(plan, manager, distros, run)
+    left_out = tuple(name for name in plan.packages if name not in packages)
+    if left_out:
+        notes = (*notes, f"not among the packages here, and left out: {' '.join(left_out)}")
     if transaction.empty:
         return Installed(transaction=transaction, notes=notes)
     findings = refusals(transaction, distros)
@@ -79,7 +82,7 @@ def install(
             findings=findings,
         )
     _check_space(transaction, free_bytes)
-    output = run(_as_root(plan, manager, (*manager.install, *plan.packages)), timeout=INSTALL_SECONDS)
+    output = run(_as_root(plan, manager, (*manager.install, *packages)), timeout=INSTALL_SECONDS)
     if output is None or output.status != 0:
         raise _failed(plan, manager, distros, output, "the installation failed")
     return Installed(transaction=transaction, notes=notes)
@@ -132,15 +135,23 @@ def _update(plan: InstallPlan, manager: Manager, run: Runner) -> tuple[str, ...]
     return (f"{' '.join(manager.update[:1])} could not fetch all package lists: {_last_line(output)}",)
 
 
-def _simulate(plan: InstallPlan, manager: Manager, distros: DistroFile, run: Runner) -> Transaction:
-    argv = (*manager.simulate, *plan.packages)
-    command = _as_root(plan, manager, argv) if manager.simulate_as_root else ("env", *manager.env, *argv)
-    output = run(command, timeout=SIMULATE_SECONDS)
-    text = f"{output.stdout}\n{output.stderr}" if output is not None else ""
-    transaction = parse_transaction(manager.id, text, output.status if output is not None else 1)
-    if refusals(transaction, distros) or transaction.understood:
-        return transaction
-    raise _failed(plan, manager, distros, output, "these packages cannot be installed")
+def _simulate(plan: InstallPlan, manager: Manager, distros: DistroFile, run: Runner) -> tuple[Transaction, tuple[str, ...]]:
+    """What would happen, and the packages that it is about: those that may be left out are, where nobody has them."""
+    packages = plan.packages
+    while True:
+        argv = (*manager.simulate, *packages)
+        command = _as_root(plan, manager, argv) if manager.simulate_as_root else ("env", *manager.env, *argv)
+        output = run(command, timeout=SIMULATE_SECONDS)
+        text = f"{output.stdout}\n{output.stderr}" if output is not None else ""
+        transaction = parse_transaction(manager.id, text, output.status if output is not None else 1)
+        unknown = {name for match in re.finditer(manager.unknown, text, re.MULTILINE) for name in match.groups() if name}
+        fewer = tuple(name for name in packages if name not in unknown or name not in plan.optional)
+        if unknown and unknown <= set(plan.optional) and 0 < len(fewer) < len(packages):
+            packages = fewer
+            continue
+        if refusals(transaction, distros) or (transaction.understood and not unknown):
+            return transaction, packages
+        raise _failed(plan, manager, distros, output, "these packages cannot be installed")
 
 
 def _check_space(transaction: Transaction, free_bytes: Callable[[str], Optional[int]]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Optional, Protocol
 
 from caffeup.facts.distros import DistroFile, Repository
-from caffeup.facts.libraries import Kind, LibraryRow, release_within
+from caffeup.facts.libraries import Kind, LibraryRow, Need, release_within
 from caffeup.model.base import Value
 from caffeup.model.machine import Python, PythonKind, System
 
@@ -42,6 +42,8 @@ class InstallPlan(Value, kw_only=True):
     rows: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     """By this distribution's own names, each once."""
+    optional: tuple[str, ...] = ()
+    """Those of them that may be left out where the package lists do not have them."""
     command: str = ""
     """The one command that a person pastes; empty where there is nothing to install."""
     first: tuple[str, ...] = ()
@@ -70,21 +72,25 @@ def install_plan(system: System, rows: Iterable[str], facts: Tables, python: Opt
     if distro is None:
         return _unknown(system, wanted)
     packages: dict[str, None] = {}
+    needed: set[str] = set()
     unavailable: list[Unavailable] = []
     for row in wanted:
         other = _not_the_distributions(row, python)
-        names = row.packages_on(distro.id, system.distro, system.distro_version, python.version if python else None)
+        entry = row.entry_on(distro.id, system.distro, system.distro_version, python.version if python else None)
         if other is not None:
             unavailable.append(other)
-        elif names is None:
-            unavailable.append(Unavailable(row=row.id, why=f"{row.title} is not among the packages of {_called(system)}"))
+        elif entry is None:
+            why = f"{row.title} is not among the packages of {_called(system)}"
+            unavailable.append(Unavailable(row=row.id, why=why, commands=_by_pip(row, python, user=True)))
         else:
-            packages.update(dict.fromkeys(names))
+            packages.update(dict.fromkeys(entry.names))
+            needed |= set(entry.names) - set(entry.vanishing) if row.need is not Need.OPTIONAL else set()
     manager = facts.distros.manager_named(distro.manager)
     return InstallPlan(
         manager=manager.id,
         rows=tuple(row.id for row in wanted),
         packages=tuple(packages),
+        optional=tuple(name for name in packages if name not in needed),
         command=paste(manager.paste, tuple(packages), root=system.root) if packages else "",
         first=_repositories(facts.distros.repository, system) if packages else (),
         unavailable=tuple(unavailable),
@@ -114,13 +120,18 @@ def _not_the_distributions(row: LibraryRow, python: Optional[Python]) -> Optiona
     if row.kind is not Kind.PYTHON or python is None or python.kind is PythonKind.SYSTEM:
         return None
     if row.pip:
-        install = ("-m", "pip", "install", row.pip)
-        command = shlex.join((python.executable, *install))
-        return Unavailable(row=row.id, why=f"{python.executable} does not see the distribution's packages", commands=(command,))
+        why = f"{python.executable} does not see the distribution's packages"
+        return Unavailable(row=row.id, why=why, commands=_by_pip(row, python))
     if python.kind is PythonKind.VENV and (not python.include or python.include.startswith("/usr/include/")):
         return None
     why = f"{row.title} of the distribution is made for its own Python, not for {python.executable}"
     return Unavailable(row=row.id, why=why)
+
+
+def _by_pip(row: LibraryRow, python: Optional[Python], *, user: bool = False) -> tuple[str, ...]:
+    if not row.pip or python is None:
+        return ()
+    return (shlex.join((python.executable, "-m", "pip", "install", *(("--user",) if user else ()), row.pip)),)
 
 
 def _repositories(rows: Sequence[Repository], system: System) -> tuple[str, ...]:

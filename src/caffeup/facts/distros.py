@@ -44,6 +44,8 @@ class Manager(Value, kw_only=True):
     install: tuple[str, ...]
     env: tuple[str, ...] = ()
     """Assignments for ``env``."""
+    unknown: str
+    """Regular expression for a line that says that a package does not exist; its only group that matches is the name."""
     paste: tuple[str, ...]
     """What a person runs as root, joined with ``&&``; the packages follow the last."""
     refresh: tuple[str, ...] = ()

@@ -71,6 +71,8 @@ class Packages(Value, kw_only=True):
 
     family: str
     names: tuple[str, ...]
+    vanishing: tuple[str, ...] = ()
+    """Those of the names that later releases drop, because nothing is left in them: left out where they are not known."""
     distro: tuple[str, ...] = ()
     releases: str = ""
     """Half-open range of ``VERSION_ID``."""
@@ -111,6 +113,11 @@ class LibraryRow(Value, kw_only=True):
     source: tuple[str, ...]
 
     def packages_on(self, family: str, distro: str, release: str, python: Optional[Version] = None) -> Optional[tuple[str, ...]]:
+        """Names of what to install there; None where no entry fits."""
+        entry = self.entry_on(family, distro, release, python)
+        return entry.names if entry is not None else None
+
+    def entry_on(self, family: str, distro: str, release: str, python: Optional[Version] = None) -> Optional[Packages]:
         """What to install there; None where no entry fits. ``release`` may be empty or no version (rolling)."""
         for entry in self.packages:
             if entry.family != family or (entry.distro and distro not in entry.distro):
@@ -119,7 +126,7 @@ class LibraryRow(Value, kw_only=True):
                 continue
             if entry.python and (python is None or python not in Range.parse(entry.python)):
                 continue
-            return entry.names
+            return entry
         return None
 
 
