@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from caffeup.cli.main import app
 from caffeup.diagnose.catalogue import BadSymptom, Catalogue
 from caffeup.diagnose.literals import required
 from caffeup.diagnose.wording import canonical, clean
@@ -49,6 +53,25 @@ def test_nothing_dangerous_is_advised(fix: Fix) -> None:
         assert not DANGEROUS.search(text), text
     commands = [command for one in fix.remedy if isinstance(one, Advice) for command in one.commands]
     assert not any("sudo" in command for command in commands)
+
+
+@rows
+def test_commands_of_caffeup_exist(fix: Fix) -> None:
+    """Each is one that the program accepts, with these options."""
+    program = typer.main.get_command(app)
+    for remedy in fix.remedy:
+        for command in remedy.commands if isinstance(remedy, Advice) else ():
+            words = shlex.split(command)
+            if words[0] == "caffeup":
+                _accepted(program, words[1:])
+
+
+def _accepted(group: Any, words: list[str]) -> None:
+    command = group.commands[words[0]]
+    if hasattr(command, "commands"):
+        _accepted(command, words[1:])
+    else:
+        command.make_context(words[0], words[1:])
 
 
 @rows

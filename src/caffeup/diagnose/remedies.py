@@ -59,7 +59,8 @@ def _ours(command: str) -> bool:
 
 def _words(one: AnyRemedy) -> str:
     if isinstance(one, Shim):
-        return f"caffeup puts its {_few(one.headers)} before the library's own, which gives back what was removed"
+        names = tuple(header.partition("/")[2] or header for header in one.headers)  # the first folder is the shim's own
+        return f"caffeup puts its {_few(names)} before the library's own, which gives back what was removed"
     if isinstance(one, ShimLibrary):
         stand_in = f"for {one.links}" if one.links else "an empty one"
         return f"caffeup puts a stand-in for the library {one.name} into .caffeup/lib, {stand_in}"
