@@ -25,7 +25,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     def check(path: Path, text: str) -> None:
         if request.config.getoption("--bless"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", newline="\n")
+            path.write_bytes(text.encode())
         assert path.is_file(), f"{path} is missing; pytest --bless writes it"
         assert text == path.read_text(encoding="utf-8")
 

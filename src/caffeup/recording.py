@@ -194,7 +194,7 @@ class RecordingHost:
             by_program.setdefault(Path(recorded.argv[0]).name, []).append(recorded)
         for name, group in by_program.items():
             text = "".join(format_recorded(one) for one in group)
-            (self._directory / "commands" / f"{name}.txt").write_text(text, encoding="utf-8", newline="\n")
+            (self._directory / "commands" / f"{name}.txt").write_bytes(text.encode())
         asked = {name: self._mask(self._host.env[name]) for name in sorted(self._asked) if name in self._host.env}
         record = msgspec.structs.replace(self._record, env=asked, unreadable=tuple(sorted(self._unreadable)))
         (self._directory / "machine.toml").write_bytes(msgspec.toml.encode(record))

@@ -41,7 +41,7 @@ class _Candidate(msgspec.Struct, frozen=True):
 def probe_compilers(host: Host) -> Compilers:
     """Each real compiler once, in PATH's order, under the first name that leads to it."""
     answers = each(lambda candidate: _try(host, candidate), _candidates(host))
-    compilers = tuple(compiler for compiler, _, _ in answers if compiler is not None)
+    compilers = tuple(compiler for compiler, _, _ in answers if compiler is not None) or ()
     tried = tuple(attempt for _, attempt, _ in answers if attempt is not None)
     findings = tuple(finding for _, _, finding in answers if finding is not None)
     missing = () if any(one.works for one in compilers) else (Missing(what="C++ compiler", tried=tried or _nowhere(host)),)

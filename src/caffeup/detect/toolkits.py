@@ -48,7 +48,9 @@ def probe_toolkits(host: Host, facts: Facts, system: System, prefixes: tuple[str
     """Each toolkit once, in the order in which they would be met, with every way that led to it."""
     places, tried = find_places(host, system, prefixes)
     described = each(lambda place: _describe(host, facts, system, place), places)
-    toolkits = tuple(one for one in described if isinstance(one, Toolkit))
+    toolkits = (
+        tuple(one for one in described if isinstance(one, Toolkit)) or ()
+    )  # Python 3.9 has other empty tuples, which JSON shows
     tried += tuple(one for one in described if isinstance(one, Attempt))
     missing = () if toolkits else (Missing(what="CUDA toolkit", tried=tried),)
     return Toolkits(toolkits=toolkits, missing=missing, findings=_environment_findings(host, toolkits))
