@@ -9,7 +9,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Callable, Optional
 
@@ -240,6 +240,21 @@ def _gone(child: subprocess.Popen[bytes], patience: float) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+@contextlib.contextmanager
+def ends_as_ctrl_c() -> Iterator[None]:
+    """Let TERM and HUP end this process as Ctrl-C does, so that the programs it runs are ended too. For the main thread."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Captured(Value):

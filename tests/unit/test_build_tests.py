@@ -135,7 +135,7 @@ def test_one_binary_and_all_pass_and_nothing_is_left(tree: Path, tmp_path: Path)
     assert list((tree / ".caffeup/tmp").iterdir()) == []
     assert (tree / ".build_release/test/test_all.testbin").exists()
     assert not (tree / ".build_release/test/test_twice_layer.testbin").exists()
-    log = (tree / ".caffeup/logs/runtest.log").read_text()
+    log = (tree / ".caffeup/logs/test.log").read_text()
     assert log.count("[       OK ]") == 6
 
 

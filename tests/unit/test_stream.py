@@ -102,11 +102,12 @@ def test_a_group_that_ignores_int_and_term_is_killed(tmp_path: Path, monkeypatch
     assert ended.status == -signal.SIGKILL
 
 
-def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ctrl_c_leaves_no_process(tmp_path: Path, number: int) -> None:
     program = f"""
-import sys
-from caffeup.stream import run_stream
-run_stream(["bash", "-c", "sleep 300 & echo $! > {tmp_path}/pid; touch {tmp_path}/on; wait"], cwd="/", env={{"PATH": "/usr/bin:/bin"}})
+from caffeup.stream import ends_as_ctrl_c, run_stream
+with ends_as_ctrl_c():
+    run_stream(["bash", "-c", "sleep 300 & echo $! > {tmp_path}/pid; touch {tmp_path}/on; wait"], cwd="/", env={{"PATH": "/usr/bin:/bin"}})
 """
     source = Path(__file__).resolve().parents[2] / "src"
     child = subprocess.Popen(
@@ -115,7 +116,7 @@ run_stream(["bash", "-c", "sleep 300 & echo $! > {tmp_path}/pid; touch {tmp_path
     while not (tmp_path / "on").exists():
         assert child.poll() is None
         time.sleep(0.01)
-    child.send_signal(signal.SIGINT)
+    child.send_signal(number)
     _, error = child.communicate(timeout=30)
     assert "KeyboardInterrupt" in error
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()

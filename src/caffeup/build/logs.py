@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,17 +33,23 @@ def open_log(root: Path, stage: str, *, append: bool = False) -> Iterator[IO[byt
     Raises ``DiskError`` in a tree that cannot be written.
     """
     path = log_path(root, stage)
-    try:
+    with disk_errors(root):
         path.parent.mkdir(parents=True, exist_ok=True)
         if not append:
             _rotate(path)
-        log = path.open("ab" if append else "wb", buffering=0)
+        with path.open("ab" if append else "wb", buffering=0) as log:
+            yield log
+
+
+@contextmanager
+def disk_errors(root: Path) -> Iterator[None]:
+    """Turn what the file system refuses into a ``DiskError``."""
+    try:
+        yield
     except OSError as error:
         raise DiskError(
-            f"{root} cannot be written: {error.strerror}.",
+            f"{root} cannot be written: {error.strerror or error}.",
             details=str(error),
             advice="Make the folder writable for you, make room on its disk, or copy the tree to where you can write.",
-            commands=(f"ls -ld {root}", f"df -h {root}"),
+            commands=(f"ls -ld {shlex.quote(str(root))}", f"df -h {shlex.quote(str(root))}"),
         ) from error
-    with log:
-        yield log

@@ -74,7 +74,7 @@ def plain_line(title: str, status: Status) -> str:
 class Plain:
     """A line now and then, without control characters: for logs and CI."""
 
-    def __init__(self, title: str, write: Callable[[str], object], *, seconds: float = 15.0, share: float = 0.1) -> None:
+    def __init__(self, title: str, write: Callable[[str], object], *, seconds: float = 30.0, share: float = 0.1) -> None:
         self._title = title
         self._write = write
         self._seconds = seconds

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Callable
+from typing import IO
 
 from caffeup.build.first import failed_targets, read_first_error
 from caffeup.build.logs import log_path, open_log
@@ -107,12 +109,12 @@ def run_make(
     progress: Progress,
     *goals: str,
     planned: tuple[Step, ...] = (),
+    build_dir: str = "",
     jobs: int = 0,
     options: tuple[str, ...] = (),
     set_to: Mapping[str, str] = {},
-    stop: Callable[[], bool] = lambda: False,
 ) -> Made:
-    """Run make for these goals; never raises for a failed build."""
+    """Run make for these goals; never raises for a failed build. ``build_dir`` is where the times of objects are read."""
     count = jobs or build.plan.jobs
     stopwatch = Stopwatch()
     watch = _Watch(Estimate(planned, count, read_times(build.path)), stopwatch, progress)
@@ -120,9 +122,10 @@ def run_make(
     argv = maker.argv(*goals, jobs=count, options=options, set_to=set_to)
     log.write((" ".join(argv) + "\n").encode("utf-8", "surrogateescape"))
     try:
-        ended = run_stream(argv, cwd=build.root, env=maker.env, log=log, on_line=watch.line, stop=lambda: watch.tick() or stop())
+        ended = run_stream(argv, cwd=build.root, env=maker.env, log=log, on_line=watch.line, stop=watch.tick)
     finally:
-        stopwatch.keep(build.path, build.ask().build_dir if watch.steps else "")
+        with contextlib.suppress(OSError):  # a full disk is reported by what needs it
+            stopwatch.keep(build.path, build_dir)
     return Made(
         status=ended.status,
         seconds=ended.seconds,
@@ -140,7 +143,7 @@ def failure(build: Build, stage: str, made: Made, goal: str) -> Exception:
         return DiskError(
             f"make {goal} stopped: no space left on the disk.",
             advice="Make room, then run the same command again: it goes on where it stopped.",
-            commands=(f"df -h {build.root}",),
+            commands=(f"df -h {shlex.quote(build.root)} /tmp",),
             log=log,
         )
     first = read_first_error(build.path, Path(log))

@@ -23,7 +23,7 @@ from caffeup.model.base import Value
 from caffeup.model.outcome import TestCase, TestReport
 from caffeup.stream import run_capture, run_stream
 
-STAGE = "runtest"
+STAGE = "test"
 LIMIT = 300.0
 """Seconds for one test; Caffe's slowest takes some ten on one old core."""
 _ON_ONE_GPU = 4

@@ -10,10 +10,9 @@ from caffeup.build.compiler import check_compiler, through_ccache
 from caffeup.build.debris import remove_debris
 from caffeup.build.logs import log_path
 from caffeup.build.makefile import Variables
-from caffeup.build.progress import Progress
+from caffeup.build.progress import Progress, Silent
 from caffeup.build.run import Build, Made, failure, open_log, planned_steps, run_make
 from caffeup.build.stale import fingerprint, remove_stale
-from caffeup.build.steps import Step
 from caffeup.model.outcome import StageOutcome
 
 
@@ -66,7 +65,14 @@ def compiler_for(build: Build) -> dict[str, str]:
 
 
 def make_goals(
-    build: Build, log: IO[bytes], progress: Progress, goals: tuple[str, ...], set_to: Mapping[str, str], *options: str
+    build: Build,
+    log: IO[bytes],
+    progress: Progress,
+    goals: tuple[str, ...],
+    *,
+    build_dir: str,
+    set_to: Mapping[str, str],
+    options: tuple[str, ...] = (),
 ) -> Made:
     """Run make for the goals, counted beforehand; once more with half the jobs where memory did not suffice."""
     planned = planned_steps(build, goals, set_to)
@@ -74,17 +80,17 @@ def make_goals(
         return run_make(build, log, progress, *goals, options=options, set_to=set_to)
     if any(step.kind == "PROTOC" for step in planned):
         # Some forks' objects do not depend on the headers that protoc makes: with several jobs they would race it.
-        run_make(build, log, progress, "proto", planned=_only(planned, "PROTOC"), jobs=1, set_to=set_to)
-    made = run_make(build, log, progress, *goals, planned=planned, options=options, set_to=set_to)
+        run_make(build, log, Silent(), "proto", jobs=1, set_to=set_to)
+        planned = tuple(step for step in planned if step.kind != "PROTOC")
+    made = run_make(build, log, progress, *goals, planned=planned, build_dir=build_dir, options=options, set_to=set_to)
     if made.status != 0 and made.out_of_memory and build.plan.jobs > 1:
         _note(log, "memory did not suffice; again with half the jobs")
         rest = planned_steps(build, goals, set_to)
-        made = run_make(build, log, progress, *goals, planned=rest, jobs=build.plan.jobs // 2, options=options, set_to=set_to)
+        made = run_make(
+            build, log, progress, *goals,
+            planned=rest, build_dir=build_dir, jobs=build.plan.jobs // 2, options=options, set_to=set_to,
+        )  # fmt: skip
     return made
-
-
-def _only(planned: tuple[Step, ...], kind: str) -> tuple[Step, ...]:
-    return tuple(step for step in planned if step.kind == kind)
 
 
 def _stage(build: Build, progress: Progress, name: str, goals: tuple[str, ...]) -> StageOutcome:
@@ -92,7 +98,7 @@ def _stage(build: Build, progress: Progress, name: str, goals: tuple[str, ...]) 
     try:
         with open_log(build.path, name) as log:
             variables = prepare(build, log)
-            made = make_goals(build, log, progress, goals, compiler_for(build))
+            made = make_goals(build, log, progress, goals, build_dir=variables.build_dir, set_to=compiler_for(build))
             if made.status == 0:
                 link_build(build.path, variables.build_dir, log)
     finally:

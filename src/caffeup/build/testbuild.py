@@ -50,7 +50,8 @@ def build_tests(build: Build, progress: Progress) -> TestPrograms:
             left_out = _remembered(build.path)
             for _ in range(_ROUNDS):
                 goals = _goals(variables)
-                made = make_goals(build, log, progress, goals, {**set_to, **_without(variables, left_out)}, "-k")
+                chosen = {**set_to, **_without(variables, left_out)}
+                made = make_goals(build, log, progress, goals, build_dir=variables.build_dir, set_to=chosen, options=("-k",))
                 seconds, steps = seconds + made.seconds, steps + made.steps
                 if made.status == 0:
                     break
