@@ -254,6 +254,29 @@ class TestPlaces:
         found = probe(tmp_path, files, env={"CONDA_PREFIX": "/opt/conda"})
         assert [one.prefix for one in found.libraries] == ["/usr", "/opt/conda"]
 
+    def test_a_conda_in_opt_that_is_not_active_does_not_count(self, tmp_path: Path) -> None:
+        files = {
+            "/opt/conda/include/lmdb.h": "",
+            "/opt/conda/lib/liblmdb.so": "",
+            "/opt/conda/conda-meta/": "",
+            "/opt/x/include/": "",
+        }
+        assert probe(tmp_path / "off", files).libraries == ()
+        (active,) = probe(tmp_path / "on", files, env={"CONDA_PREFIX": "/opt/conda"}).libraries
+        assert active.via == "env CONDA_PREFIX"
+
+    def test_by_hand_below_usr_local(self, tmp_path: Path) -> None:
+        library = only(
+            probe(
+                tmp_path,
+                boost(
+                    "/usr/local/boost_1_66_0", "1.66.0", "/usr/local/boost_1_66_0/lib", "filesystem", "thread", "system", "regex"
+                ),
+            ),
+            "boost",
+        )
+        assert (library.via, library.prefix) == ("glob /usr/local/boost*", "/usr/local/boost_1_66_0")
+
     def test_a_prefix_that_is_not_there_and_a_relative_one(self, tmp_path: Path) -> None:
         found = probe(tmp_path, {"/empty/": ""}, "/nowhere", "relative", "/empty")
         assert [finding.id for finding in found.findings] == ["prefix-empty"] * 3

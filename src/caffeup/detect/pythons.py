@@ -20,6 +20,8 @@ from caffeup.model.machine import Attempt, Library, Missing, Python, PythonKind,
 
 MOST = 16
 SECONDS = 8.0
+MANAGED = (".asdf/installs/python", ".local/share/mise/installs/python", ".local/share/uv/python")
+"""Where asdf, mise and uv keep their Pythons, below the home folder."""
 _PYTHON = re.compile(r"^python[23]?(\.[0-9]+)?$")
 
 
@@ -87,7 +89,13 @@ def _candidates(host: Host, asked_for: str) -> Iterator[_Candidate]:
     conda = [
         f"{base}/{name}" for base in (home, "/opt") for name in ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "conda")
     ]
-    patterns = [f"{pyenv}/versions/*/bin/python", *(f"{folder}/bin/python" for folder in conda), "/opt/python*/bin/python3"]
+    managed = [f"{glob.escape(home)}/{folder}/*/bin/python3" for folder in MANAGED]
+    patterns = [
+        f"{pyenv}/versions/*/bin/python",
+        *managed,
+        *(f"{folder}/bin/python" for folder in conda),
+        "/opt/python*/bin/python3",
+    ]
     for pattern in patterns:
         for path in sorted(host.glob(pattern), key=_newest_first) if "*" in pattern else (pattern,):
             yield _Candidate(path, f"glob {pattern}" if "*" in pattern else f"usual folder {pattern}")
@@ -107,7 +115,7 @@ def _distinct(host: Host, candidates: Iterator[_Candidate], tried: list[Attempt]
         folder = candidate.path.rpartition("/")[0]
         if folder.endswith("/shims"):
             if not any(attempt.where == candidate.path for attempt in tried):
-                tried.append(Attempt(where=candidate.path, outcome="a shim of pyenv: its versions are asked themselves"))
+                tried.append(Attempt(where=candidate.path, outcome="a shim: the versions behind it are asked themselves"))
             continue
         environment = host.real_path(folder.rpartition("/")[0]) or ""
         is_venv = host.exists(f"{environment}/pyvenv.cfg")  # its python is only a link to the one it was made from

@@ -47,11 +47,12 @@ def user_roots(host: Host, prefixes: Iterable[str], triplet: str) -> tuple[Root,
 
 
 def system_roots(host: Host, triplet: str) -> tuple[Root, ...]:
-    """/usr/local and /usr, then every installation in /opt."""
+    """/usr/local and /usr, then every installation in /opt; a conda there counts only while it is active."""
     found = [_root(host, path, COMPILERS_OWN, triplet) for path in ("/usr/local", "/usr")]
     for include in host.glob("/opt/*/include"):
         path = include.rpartition("/")[0]
-        found.append(_root(host, path, "glob /opt/*/include", triplet))
+        if not host.is_dir(f"{path}/conda-meta"):
+            found.append(_root(host, path, "glob /opt/*/include", triplet))
     return _distinct(host, found)
 
 
