@@ -40,7 +40,7 @@ KEYWORDS = (
         "nsupported",
         "multiple definition",
     ),
-    *("hidden symbol", "Illegal", "enied", "quota", "\nF"),
+    *("hidden symbol", "Illegal", "enied", "quota", "recompile with", "\nF"),
 )
 """Any line that is an event holds one of these, in the words it has in the log."""
 
