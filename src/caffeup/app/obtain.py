@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages
 from caffeup.app.ui import Ui
+from caffeup.build.progress import Status
 from caffeup.errors import SourceError
 from caffeup.facts.forks import Fork
 from caffeup.facts.tables import Facts
@@ -83,7 +85,15 @@ def _offer(source: str, other: Fork) -> str:
 
 def _fetch(session: Session, ui: Ui, stages: Stages, source: str, folder: Path, asked_for: str) -> Path:
     with stages.step("fetch", f"{source} …") as say:
-        origin = fetch(source, folder, session.facts, session.host, ask=ui.ask, asked_for=asked_for)
+        shown, begun = ui.progress("fetch"), time.monotonic()
+
+        def show(what: str, done: int, total: int) -> None:
+            shown.show(Status(done=done, total=total or None, current=what, elapsed=time.monotonic() - begun))
+
+        try:
+            origin = fetch(source, folder, session.facts, session.host, progress=show, asked_for=asked_for)
+        finally:
+            shown.close()
         where = origin.url or origin.kind
         say(f"{where} {origin.commit[:10] or origin.sha256[:10]} into {folder}")
     return folder

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import Optional
 
-from caffeup.app.planning import Planned
+import msgspec
+
+from caffeup.app.planning import Planned, read_plan
 from caffeup.app.session import Session
-from caffeup.app.state import exclusive
+from caffeup.app.state import FOLDER, exclusive
 from caffeup.build.run import Build
-from caffeup.errors import CannotBuild
+from caffeup.disk import write_atomically
+from caffeup.errors import CannotBuild, UsageError
+from caffeup.model.base import to_json
 from caffeup.model.outcome import Check, PatchEntry
 from caffeup.model.plan import Plan
 from caffeup.patch import engine
@@ -70,7 +74,23 @@ def verify_tree(session: Session, planned: Planned) -> tuple[Check, ...]:
     return verify(build_of(session, planned.plan, programs), gpu=bool(planned.machine.graphics.gpus))
 
 
-def environment(root: Path, plan: Optional[Plan] = None) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def environment(plan: Plan) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Variables a shell needs to use the tree, each with the folders to put in front."""
-    python = (str(root / "python"), *(plan.python_paths if plan else ()))
-    return (("PATH", (str(root / "build" / "tools"),)), ("PYTHONPATH", python))
+    root = Path(plan.tree)
+    return (("PATH", (str(root / plan.build_dir / "tools"),)), ("PYTHONPATH", (str(root / "python"), *plan.python_paths)))
+
+
+def last_plan(root: Path) -> Plan:
+    """The plan that the tree was last configured by; raise ``UsageError`` where it never was."""
+    path = root / FOLDER / "plan.json"
+    if not path.is_file():
+        raise UsageError(f"{root} was not built by caffeup yet.", commands=(f"caffeup up {shlex.quote(str(root))}",))
+    return msgspec.structs.replace(read_plan(str(path)), tree=str(root))
+
+
+def keep_plan(plan: Plan) -> None:
+    """Remember the plan that the tree is configured by."""
+    path = Path(plan.tree) / FOLDER / "plan.json"
+    text = to_json(plan)
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        write_atomically(path, text)

@@ -14,7 +14,7 @@ from caffeup.app.planning import Planned, read_plan
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages, digest
 from caffeup.app.state import FOLDER, exclusive, source_stamp
-from caffeup.app.treework import build_of, environment, require_buildable
+from caffeup.app.treework import build_of, environment, keep_plan, require_buildable
 from caffeup.app.ui import Ui
 from caffeup.build.run import Build
 from caffeup.build.runtest import run_tests, tests_log
@@ -118,7 +118,7 @@ class Up:
         key = self._configure(planned)
         build = build_of(self._session, plan, {p.name: p.path for p in reversed(planned.machine.programs)})
         built = digest(key, source_stamp(root), plan.compiler, to_json(plan.make_env))
-        self._stages.once("build", built, lambda: self._build(build), still_there=lambda: _library(root))
+        self._stages.once("build", built, lambda: self._build(build), still_there=lambda: _library(plan))
         tests = self._test(build, planned.tree, built)
         module = root / "python" / "caffe" / "_caffe.so"
         if plan.python:
@@ -144,6 +144,7 @@ class Up:
             else:
                 done = engine.apply(str(root), plan, self._session.facts, text, host=self._session.host)
                 say(_patched_in_short(done))
+        keep_plan(plan)
         return digest((root / FOLDER / "ledger.json").read_text(encoding="utf-8"))
 
     def _build(self, build: Build) -> StageOutcome:
@@ -198,8 +199,8 @@ class Up:
             stages=tuple(self._stages.outcomes),
             tests=tests,
             checks=self._stages.state.checks,
-            binaries=tuple(str(path) for path in _binaries(root)),
-            environment=tuple((name, ":".join(folders)) for name, folders in environment(root, planned.plan)),
+            binaries=tuple(str(path) for path in _binaries(planned.plan)),
+            environment=tuple((name, ":".join(folders)) for name, folders in environment(planned.plan)),
         )
 
 
@@ -218,12 +219,14 @@ def require_tests(report: Report) -> None:
     )
 
 
-def _library(root: Path) -> bool:
-    return any((root / "build" / "lib").glob("libcaffe.so*"))
+def _library(plan: Plan) -> bool:
+    return any((Path(plan.tree) / plan.build_dir / "lib").glob("libcaffe.so*"))
 
 
-def _binaries(root: Path) -> tuple[Path, ...]:
-    wanted = (root / "build" / "tools" / "caffe", root / "build" / "lib" / "libcaffe.so", root / "python" / "caffe" / "_caffe.so")
+def _binaries(plan: Plan) -> tuple[Path, ...]:
+    root = Path(plan.tree)
+    built = root / plan.build_dir
+    wanted = (built / "tools" / "caffe", built / "lib" / "libcaffe.so", root / "python" / "caffe" / "_caffe.so")
     return tuple(path for path in wanted if path.exists())
 
 

@@ -33,7 +33,7 @@ def graphics_line(machine: Machine) -> str:
         words += [f"{gpu.memory_bytes / (1 << 30):.1f} GiB"] if gpu.memory_bytes else []
         words += ["MIG"] if gpu.mig else []
         cards.append(f"{gpu.name} ({', '.join(words)})")
-    driver = f"; driver {g.driver.release}, CUDA up to {g.driver.cuda}" if g.driver else ""
+    driver = f"; driver {g.driver.evidence or g.driver.release}, CUDA up to {g.driver.cuda}" if g.driver else ""
     return ", ".join(cards) + driver
 
 

@@ -12,7 +12,7 @@ from caffeup.cli import options
 def env(tree: options.Tree = "") -> None:
     """Print what a shell must know to use the tree: eval "$(caffeup env)"."""
     from caffeup.app.session import find_tree
-    from caffeup.app.treework import environment
+    from caffeup.app.treework import environment, last_plan
 
-    for name, folders in environment(find_tree(tree)):
+    for name, folders in environment(last_plan(find_tree(tree))):
         typer.echo(f'export {name}={shlex.quote(":".join(folders))}"${{{name}:+:${name}}}"')

@@ -24,7 +24,7 @@ from caffeup.source.checkout import COMMIT, read_checkout, without_credentials
 from caffeup.source.inspect import looks_like_caffe
 from caffeup.source.origin import OURS, hide_from_git, origin_of, recorded_origin, write_origin
 from caffeup.source.problems import BadArchive, NoAccess, Occupied, Unreachable, disk_error
-from caffeup.source.progress import Ask, Progress, silent
+from caffeup.source.progress import Progress, silent
 from caffeup.source.staging import put_in_place, staging
 
 
@@ -75,7 +75,6 @@ def fetch(
     facts: Facts,
     host: Host,
     *,
-    ask: Optional[Ask] = None,  # noqa: ARG001 - nothing here needs a question; the offer of a substitute is the caller's
     progress: Progress = silent,
     asked_for: str = "",
 ) -> Origin:

@@ -7,9 +7,6 @@ from typing import Callable
 Progress = Callable[[str, int, int], None]
 """Called with what goes on (``receiving``), how much is done, and of how much; 0 where that is not known."""
 
-Ask = Callable[[str], bool]
-"""A question to the person; False where nobody can be asked."""
-
 
 def silent(_what: str, _done: int, _total: int) -> None:
     """Say nothing."""
