@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from caffeup.model.machine import GpuState, Machine
+from caffeup.model.machine import Driver, GpuState, Machine
 
 _NO_GPU = {
     GpuState.NONE: "no NVIDIA GPU",
@@ -33,8 +33,13 @@ def graphics_line(machine: Machine) -> str:
         words += [f"{gpu.memory_bytes / (1 << 30):.1f} GiB"] if gpu.memory_bytes else []
         words += ["MIG"] if gpu.mig else []
         cards.append(f"{gpu.name} ({', '.join(words)})")
-    driver = f"; driver {g.driver.evidence or g.driver.release}, CUDA up to {g.driver.cuda}" if g.driver else ""
-    return ", ".join(cards) + driver
+    return ", ".join(cards) + (f"; driver {_spelling(g.driver)}, CUDA up to {g.driver.cuda}" if g.driver else "")
+
+
+def _spelling(driver: Driver) -> str:
+    """NVIDIA writes 580.65.06 where a version is 580.65.6; people look for NVIDIA's."""
+    text = driver.evidence.rpartition(": ")[2]
+    return text if text[:1].isdigit() else str(driver.release)
 
 
 def in_short(machine: Machine) -> str:
