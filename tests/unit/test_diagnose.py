@@ -326,3 +326,52 @@ def test_line_numbers_are_right_across_blocks() -> None:
         text[place] = "/usr/bin/ld: cannot find -lopenblas"
         found = diagnose(text, FACTS)
         assert [(f.id, f.evidence[0].line) for f in found] == [("openblas-library", place + 1)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "src/a.cpp:3:4: error: something new",
+        "src/a.cpp:3:4: internal compiler error: in expand_expr, at expr.c:1",
+        "src/a.cu(3): error: something new",
+        "src/a.cu(3): catastrophic error: something new",
+        "src/a.cpp:3:4: 错误：新的东西",
+        "src/a.cpp:3:4: 编译器内部错误：在 x 中",
+        "[ 50%] src/a.cpp:3:4: fatal error: something new",
+        "cc1plus: error: something new",
+        "clang: error: something new",
+        "a.o: undefined reference to `newthing()'",
+        "a.o：对‘newthing()’未定义的引用",
+        "ld.lld: error: undefined symbol: newthing()",
+        "/usr/bin/ld: cannot find -lnewthing",
+        "/usr/bin/ld: 找不到 -lnewthing",
+        "/usr/bin/ld: cannot find crti.o: No such file or directory",
+        "b.o: multiple definition of `main'",
+        "nvcc fatal   : Unknown option 'new'",
+        "ptxas fatal   : Unresolved extern function 'new'",
+        "nvlink error   : Undefined reference to 'new'",
+        "/bin/sh: 1: ./new tool: Permission denied",
+        "Makefile:12: *** missing separator.  Stop.",
+        "Makefile:6: *** CUDA_DIR is not set.  Stop.",
+        "CMake Error at CMakeLists.txt:1 (new):",
+        "F0102 03:04:05.123456  4321 new.cpp:12] something new",
+        "F20260102 03:04:05.123456  4321 new.cpp:12] something new",
+        "new.cpp:12] Check failed: new == old (1 vs. 2) ",
+        "[libprotobuf FATAL google/protobuf/new.cc:1] CHECK failed: new: ",
+        "[  FAILED  ] NewTest/0.TestNew, where TypeParam = caffe::CPUDevice<float>",
+        "./tool: error while loading shared libraries: libnew.so: wrong ELF class",
+        "ValueError: something new",
+        "caffe.new.NewError: something new",
+        "ModuleNotFoundError: No module named 'newthing'",
+        "Fatal Python error: something new",
+        "Segmentation fault (core dumped)",
+        "段错误 (核心已转储)",
+        "*** SIGSEGV (@0x0) received by PID 6175 (TID 0x7f4928b09740) from PID 0; stack trace: ***",
+        "terminate called after throwing an instance of 'std::runtime_error'",
+        "Illegal instruction",
+    ],
+)
+def test_an_error_of_every_kind_is_seen_without_being_known(line: str) -> None:
+    (found,) = causes(f"before\n{line}\nafter")
+    assert found.id == UNKNOWN
+    assert found.evidence[0].line == 2
