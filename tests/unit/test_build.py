@@ -192,6 +192,24 @@ def test_a_read_only_tree(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_compiler
+def test_a_full_disk_is_told_from_a_broken_compiler(tree: Path) -> None:
+    fake = tree.parent / "g++"
+    fake.write_text("#!/bin/sh\necho '/usr/bin/ld: final link failed: No space left on device' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    with pytest.raises(DiskError, match="no space left"):
+        make_all(build_of(tree, compiler=str(fake)), Silent())
+
+
+@needs_compiler
+def test_tools_that_fail_without_a_word_on_a_full_disk(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tree / "Makefile.config").write_text(CONFIG + "COMMON_FLAGS += -DTINY_BROKEN\n")
+    monkeypatch.setattr("caffeup.build.run.is_full", lambda _root: True)
+    with pytest.raises(DiskError, match="no space left") as caught:
+        make_all(build_of(tree), Silent())
+    assert caught.value.log.endswith("build.log")
+
+
+@needs_compiler
 def test_old_logs_are_kept(tree: Path) -> None:
     for _ in range(5):
         make_all(build_of(tree), Silent())

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from caffeup.build.logs import NO_SPACE, full_disk, is_full
 from caffeup.disk import write_atomically
 from caffeup.errors import BuildFailed, CaffeupError
 from caffeup.stream import Captured, run_capture
@@ -18,6 +19,8 @@ _TRIAL = (
 def check_compiler(root: Path, compiler: str, env: Mapping[str, str]) -> None:
     """Compile and link ten words of C++; raise ``BuildFailed`` with the compiler's own words where it cannot."""
     got = _try(root, compiler, env)
+    if got.status != 0 and (NO_SPACE in got.output or is_full(root)):
+        raise full_disk("Trying the compiler", root)
     if got.status != 0:
         raise BuildFailed(
             f"The compiler {compiler} cannot build the smallest C++ program.",

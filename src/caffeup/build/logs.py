@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,27 @@ from typing import IO
 from caffeup.errors import DiskError
 
 KEPT = 3
+NO_SPACE = "No space left on device"
+_FULL = 1 << 20
+"""Bytes: with less, tools fail that do not say why."""
+
+
+def is_full(root: Path) -> bool:
+    """Whether the tree's disk has no room left."""
+    try:
+        return shutil.disk_usage(root).free < _FULL
+    except OSError:
+        return False
+
+
+def full_disk(what: str, root: Path, log: str = "") -> DiskError:
+    """The error for a disk without room."""
+    return DiskError(
+        f"{what} stopped: no space left on the disk.",
+        advice="Make room, then run the same command again: it goes on where it stopped.",
+        commands=(f"df -h {shlex.quote(str(root))} /tmp",),
+        log=log,
+    )
 
 
 def log_path(root: Path, stage: str) -> Path:

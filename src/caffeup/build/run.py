@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
 from caffeup.build.first import failed_targets, read_first_error
-from caffeup.build.logs import log_path, open_log
+from caffeup.build.logs import NO_SPACE, full_disk, is_full, log_path, open_log
 from caffeup.build.makefile import Make, Variables, ask, make_environment
 from caffeup.build.progress import Progress, Status
 from caffeup.build.steps import Estimate, Step, parse_step, steps_of
 from caffeup.build.times import Stopwatch, read_times
-from caffeup.errors import BuildFailed, DiskError
+from caffeup.errors import BuildFailed
 from caffeup.model.base import Value
 from caffeup.model.plan import Plan
 from caffeup.stream import run_capture, run_stream
@@ -89,7 +88,7 @@ class _Watch:
             self.steps += 1
         elif line.startswith("make"):
             self.complaints.append(line)
-        if "No space left on device" in line:
+        if NO_SPACE in line:
             self.disk_full = True
         if "Killed signal terminated program" in line or "virtual memory exhausted" in line or "std::bad_alloc" in line:
             self.out_of_memory = True
@@ -139,13 +138,8 @@ def run_make(
 def failure(build: Build, stage: str, made: Made, goal: str) -> Exception:
     """The error to raise for a make that failed: what happened first, where, and where the log is."""
     log = str(log_path(build.path, stage))
-    if made.disk_full:
-        return DiskError(
-            f"make {goal} stopped: no space left on the disk.",
-            advice="Make room, then run the same command again: it goes on where it stopped.",
-            commands=(f"df -h {shlex.quote(build.root)} /tmp",),
-            log=log,
-        )
+    if made.disk_full or is_full(build.path):
+        return full_disk(f"make {goal}", build.path, log)
     first = read_first_error(build.path, Path(log))
     if first is None:
         return BuildFailed(
