@@ -206,6 +206,18 @@ def test_bytes_limit_with_every_protobuf(
 
 
 @needs_compiler
+@pytest.mark.parametrize("standard", ["c++98", "c++11", "c++20"])
+def test_standard_headers_come_with_what_common_hpp_includes_first(tmp_path: Path, standard: str) -> None:
+    real = lay(tmp_path, {"boost/shared_ptr.hpp": "namespace boost { template <typename T> struct shared_ptr {}; }\n"})
+    source = (
+        "#include <boost/shared_ptr.hpp>\nboost::shared_ptr<int> p;\nuint8_t byte = 1;\nint most = std::numeric_limits<int>::max();\n"
+        "void f(int* a) { std::sort(a, a + 1); std::memcpy(a, a, 0); }\n"
+    )
+    assert compiles(COMPILERS[0], standard, source, SHIMS / "standard", real) == ""
+    assert compiles(COMPILERS[0], standard, source, real) != ""
+
+
+@needs_compiler
 @pytest.mark.skipif(not Path("/usr/include/opencv4").is_dir(), reason="no OpenCV 4 here")
 @pytest.mark.parametrize("source", sorted(set(SOURCES) - {"videoio-first"}))
 def test_opencv_as_it_is_installed_here(source: str) -> None:
