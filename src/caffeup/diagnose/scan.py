@@ -101,6 +101,8 @@ def _plain(lines: list[str]) -> list[str]:
 
 def _hits(block: str, keywords: tuple[str, ...]) -> list[int]:
     """Indexes of the block's lines that hold a keyword."""
+    if not block.isascii():  # gcc's curly quotes alone must not make every search slow
+        block = block.replace("‘", "'").replace("’", "'")
     places: list[int] = []
     for word in keywords if block.isascii() else (*keywords, *CHINESE):
         at = block.find(word)
