@@ -1,6 +1,6 @@
 // Times the depthwise kernels beside a plain copy, and cuDNN's grouped convolution where WITH_CUDNN is defined; checks every result first.
 //
-//   bench [--tune] [--batches 1,64] [--only TEXT] [--json FILE]
+//   bench [--tune TRIES [--samples FILE]] [--batches 1,64] [--only TEXT] [--json FILE]
 //
 // A time is the median over replays of a CUDA graph of many launches, divided by their number. At large batches the launches rotate among
 // so many sets of tensors that no set is still in the L2 cache; at batch 1 the one set stays in it, as it does between layers of a net.
@@ -34,6 +34,7 @@ using namespace caffe::depthwise;
 namespace {
 
 cudaStream_t stream;
+FILE* samples;
 
 __global__ void fill(float* to, size_t count, unsigned seed) {
   for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += size_t(blockDim.x) * gridDim.x) {
@@ -92,6 +93,14 @@ __global__ void squares(const float* a, const double* b, size_t count, double* s
   }
   atomicAdd(&sums[0], error);
   atomicAdd(&sums[1], norm);
+}
+
+__global__ void fingerprint(const unsigned* bits, size_t count, unsigned long long* sum) {
+  unsigned long long mine = 0;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += size_t(blockDim.x) * gridDim.x) {
+    mine += bits[i] * (i * 2654435761u + 1);
+  }
+  atomicAdd(sum, mine);
 }
 
 struct Tensors {
@@ -228,7 +237,7 @@ struct Bench {
     weight = device_floats(reference::weight_count(g), 91);
     bias = device_floats(g.channels, 92);
     weight_diff = device_floats(reference::weight_count(g) + g.channels, 93);
-    partial = device_floats(size_t(g.channels) * 4096 * (layer.kernel * layer.kernel + 1) / 8, 94);
+    partial = device_floats(size_t(g.channels) * g.num * g.out_height * (layer.kernel * layer.kernel + 1), 94);
     MUST(cudaMalloc(&finished, g.channels * sizeof(unsigned)));
     MUST(cudaMemsetAsync(finished, 0, g.channels * sizeof(unsigned), stream));
     MUST(cudaStreamSynchronize(stream));
@@ -256,9 +265,12 @@ struct Bench {
     }, t.size(), quick);
   }
 
-  // The largest relative error of the three directions against the definition.
-  double error(const Plan& plan) {
+  // The largest relative error of the three directions against the definition, and a sum over the results' bits.
+  double error(const Plan& plan, unsigned long long* bits) {
     double worst = 0;
+    unsigned long long* print;
+    MUST(cudaMalloc(&print, sizeof(*print)));
+    MUST(cudaMemsetAsync(print, 0, sizeof(*print), stream));
     for (int direction = 0; direction < 3; ++direction) {
       const size_t count = direction == 0 ? reference::out_count(g) : direction == 1 ? reference::in_count(g) : reference::weight_count(g) + g.channels;
       double *expected, *sums, host[2];
@@ -273,6 +285,7 @@ struct Bench {
       const float* no_bias = NULL;
       if (direction == 0) forward<float>(g, plan, t[0].in, weight, no_bias, t[0].out, stream);
       else run(direction, plan, 0);
+      fingerprint<<<256, 256, 0, stream>>>(reinterpret_cast<unsigned*>(result), count, print);
       squares<<<256, 256, 0, stream>>>(result, expected, count, sums);
       MUST(cudaMemcpyAsync(host, sums, sizeof(host), cudaMemcpyDeviceToHost, stream));
       MUST(cudaStreamSynchronize(stream));
@@ -281,40 +294,41 @@ struct Bench {
       const double e = sqrt(host[0] / host[1]);
       if (!(e <= worst)) worst = e;
     }
+    MUST(cudaMemcpy(bits, print, sizeof(*print), cudaMemcpyDeviceToHost));
+    MUST(cudaFree(print));
     return worst;
   }
 };
 
 std::string describe(int direction, const Plan& p) {
   char text[100];
-  if (direction == 2) snprintf(text, sizeof(text), "w%d r%d x%d/%d", p.width, p.weight_rows, p.weight_warps, p.weight_chunks);
-  else snprintf(text, sizeof(text), "w%d r%d", p.width, direction ? p.backward_rows : p.forward_rows);
+  const TilePlan& t = direction == 0 ? p.forward : direction == 1 ? p.backward : p.weights;
+  const int end = snprintf(text, sizeof(text), "p%d r%d w%d t%d", t.planes, t.rows, t.walk, t.threads);
+  if (direction == 2) snprintf(text + end, sizeof(text) - end, " n%d/%d", p.weight_images, p.weight_stages);
   return text;
 }
 
 // The fastest plan found by trying many, for judging the cost that chooses.
-std::pair<double, Plan> tune(Bench& bench, int direction, const Plan& start) {
+std::pair<double, Plan> tune(Bench& bench, int direction, const Plan& start, int tries) {
+  const Traffic traffic = direction == 0 ? forward_traffic(bench.g) : direction == 1 ? backward_traffic(bench.g) : weights_traffic(bench.g);
+  const std::vector<TilePlan> tiles = tile_plans(traffic, 4, direction == 2);
   std::pair<double, Plan> best(1e30, start);
-  std::vector<Plan> plans;
-  for (int width = 1; width <= start.width; width *= 2) {
-    const int height = direction == 1 ? bench.g.height : bench.g.out_height;
-    for (int segments = 1; segments <= (direction == 2 ? 5 : 64); segments = segments < 4 ? segments + 1 : segments * 3 / 2) {
-      const int rows = ceil_div(height, segments);
-      if (segments > 1 && rows < 2) break;
-      Plan p = start;
-      p.width = width;
-      p.forward_rows = p.backward_rows = p.weight_rows = rows;
-      if (direction < 2) { plans.push_back(p); continue; }
-      for (p.weight_warps = 1; p.weight_warps <= 16; p.weight_warps *= 2)
-        for (p.weight_chunks = 1; p.weight_chunks <= 64; p.weight_chunks *= 2) {
-          const int warps = bench.g.channels * p.weight_chunks * p.weight_warps;
-          if (warps >= 1000 && warps <= 12000) plans.push_back(p);
-        }
+  for (int i = 0; i < tries; ++i) {
+    Plan p = start;
+    TilePlan& tile = direction == 0 ? p.forward : direction == 1 ? p.backward : p.weights;
+    do tile = tiles[rand() % tiles.size()]; while ((tile.threads < 64 || tile.walk < 3) && rand() % 8);
+    if (direction == 2) {
+      const int blocks = ceil_div(traffic.planes, tile.planes) * ceil_div(traffic.height, tile.rows);
+      const int wanted = (1 + rand() % 8) * 132 * (rand() % 3 ? 1 : 4);
+      p.weight_images = std::max(1, std::min(bench.g.num, int(double(blocks) * bench.g.num / wanted + 0.5)));
+      p.weight_stages = 1 + rand() % choose_stages(traffic, tile, p.weight_images, 4);
     }
-  }
-  for (const Plan& p : plans) {
     const double time = bench.time(direction, p, true);
     if (time < best.first) best = std::make_pair(time, p);
+    if (samples) {
+      fprintf(samples, "%d %d %d %d %d %d  %d %d %d %d %d %d %.3f\n", bench.g.num, bench.g.channels, bench.g.height, bench.g.kernel_h,
+              bench.g.stride_h, direction, tile.planes, tile.rows, tile.walk, tile.threads, direction == 2 ? p.weight_images : 0, direction == 2 ? p.weight_stages : 0, time);
+    }
   }
   return best;
 }
@@ -322,12 +336,13 @@ std::pair<double, Plan> tune(Bench& bench, int direction, const Plan& start) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  bool tuning = false;
+  int tries = 0;
   std::vector<int> batches = {1, 64};
   FILE* json = NULL;
   const char* only = "";
   for (int i = 1; i < argc; ++i) {
-    if (!strcmp(argv[i], "--tune")) tuning = true;
+    if (!strcmp(argv[i], "--tune") && i + 1 < argc) tries = atoi(argv[++i]);
+    if (!strcmp(argv[i], "--samples") && i + 1 < argc) samples = fopen(argv[++i], "w");
     if (!strcmp(argv[i], "--only") && i + 1 < argc) only = argv[++i];
     if (!strcmp(argv[i], "--json") && i + 1 < argc) json = fopen(argv[++i], "w");
     if (!strcmp(argv[i], "--batches") && i + 1 < argc) {
@@ -349,21 +364,23 @@ int main(int argc, char** argv) {
     const char* last_net = "";
     for (const Layer& layer : kLayers) {
       if (!strstr((std::string(layer.net) + ":" + layer.name).c_str(), only)) continue;
-      if (tuning && !strcmp(layer.net, "v2-224")) continue;
+      if (tries && !strcmp(layer.net, "v2-224")) continue;
       Bench bench(layer, batch, device.multiProcessorCount);
-      const Plan plan = make_plan(bench.g, device.multiProcessorCount);
-      const double error = bench.error(plan), again = bench.error(plan);
+      const Plan plan = make_plan(bench.g, 4, device.multiProcessorCount);
+      unsigned long long bits, again;
+      const double error = bench.error(plan, &bits);
+      bench.error(plan, &again);
       if (strcmp(last_net, layer.net)) printf("%s\n", last_net = layer.net);
       const double copy = bench.copy(false, false);
       const double ratio = double(reference::in_count(bench.g) + reference::out_count(bench.g)) / (2 * reference::in_count(bench.g));
       printf("%-13s %4d x %3d k%d s%d copy %6.2f bound %6.2f err %.0e%s", layer.name, layer.channels, layer.size, layer.kernel, layer.stride, copy,
-             copy * ratio, error, error < 1e-5 && error == again ? "" : error == again ? " WRONG" : " DIFFERS");
+             copy * ratio, error, !(error < 1e-5) ? " WRONG" : bits != again ? " DIFFERS" : "");
       double times[3];
       for (int d = 0; d < 3; ++d) {
         times[d] = bench.time(d, plan, false);
-        printf(" | %7.2f %4.2f %s", times[d], times[d] / (copy * ratio), tuning ? describe(d, plan).c_str() : "");
-        if (tuning) {
-          const std::pair<double, Plan> best = tune(bench, d, plan);
+        printf(" | %7.2f %4.2f %s", times[d], times[d] / (copy * ratio), tries ? describe(d, plan).c_str() : "");
+        if (tries) {
+          const std::pair<double, Plan> best = tune(bench, d, plan, tries);
           printf(" (%6.2f %4.2f %s)", best.first, best.first / (copy * ratio), describe(d, best.second).c_str());
         }
         fflush(stdout);

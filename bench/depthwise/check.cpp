@@ -67,10 +67,11 @@ int failures = 0;
 void expect(bool good, const char* what, const Shape& g, const Plan& p, double error) {
   if (good) return;
   ++failures;
-  printf("%s: error %g: n %d c %d x %d, %dx%d -> %dx%d, kernel %dx%d stride %dx%d pad %dx%d dilation %dx%d; width %d rows %d %d %d warps %d chunks %d\n",
-         what, error, g.num, g.channels, g.multiplier, g.height, g.width, g.out_height, g.out_width, g.kernel_h, g.kernel_w, g.stride_h,
-         g.stride_w, g.pad_h, g.pad_w, g.dilation_h, g.dilation_w, p.width, p.forward_rows, p.backward_rows, p.weight_rows,
-         p.weight_warps, p.weight_chunks);
+  printf("%s: error %g: n %d c %d x %d, %dx%d -> %dx%d, kernel %dx%d stride %dx%d pad %dx%d dilation %dx%d;", what, error, g.num,
+         g.channels, g.multiplier, g.height, g.width, g.out_height, g.out_width, g.kernel_h, g.kernel_w, g.stride_h, g.stride_w, g.pad_h,
+         g.pad_w, g.dilation_h, g.dilation_w);
+  for (const TilePlan& t : {p.forward, p.backward, p.weights}) printf(" %d planes, %d rows, walk %d, threads %d;", t.planes, t.rows, t.walk, t.threads);
+  printf(" %d images, %d stages\n", p.weight_images, p.weight_stages);
 }
 
 template <typename T>
@@ -84,7 +85,7 @@ void check(const Shape& g, Plan plan) {
   Result r = compute(g, in.data(), weight.data(), with_bias ? bias.data() : NULL, top_diff.data());
   for (size_t i = 0; i < r.weight_diff.size(); ++i) r.weight_diff[i] += weight_diff.data()[i];
   for (size_t i = 0; i < r.bias_diff.size(); ++i) r.bias_diff[i] += bias_diff.data()[i];
-  Buffer<T> partial(bias_count(g) * std::max(1, plan.weight_chunks) * (g.kernel_h * g.kernel_w + 1), 0, false);
+  Buffer<T> partial(bias_count(g) * std::max(1, weight_parts(g, plan)) * (g.kernel_h * g.kernel_w + 1), 0, false);
   std::vector<unsigned> finished(bias_count(g));
   unsigned* const counters = static_cast<unsigned*>(device_copy(&finished[0], finished.size() * sizeof(unsigned)));
   Buffer<T>* const buffers[] = {&in, &weight, &bias, &top_diff, &out, &bottom_diff, &weight_diff, &bias_diff, &partial};
@@ -121,6 +122,24 @@ Shape random_shape() {
   }
 }
 
+TilePlan any_tile(const Traffic& t, int element_size, bool joins) {
+  const std::vector<TilePlan> plans = tile_plans(t, element_size, joins);
+  return plans[pick(0, plans.size() - 1)];
+}
+
+// Tiles that the cost would not choose are right too.
+Plan random_plan(const Shape& g, int element_size) {
+  Plan plan = make_plan(g, element_size, pick(1, 132));
+  if (plan.forward.threads && pick(0, 2)) plan.forward = any_tile(forward_traffic(g), element_size, false);
+  if (plan.backward.threads && pick(0, 2)) plan.backward = any_tile(backward_traffic(g), element_size, false);
+  if (plan.weights.threads && pick(0, 2)) {
+    plan.weights = any_tile(weights_traffic(g), element_size, true);
+    plan.weight_images = pick(1, g.num);
+    plan.weight_stages = pick(1, choose_stages(weights_traffic(g), plan.weights, plan.weight_images, element_size));
+  }
+  return plan;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -128,16 +147,8 @@ int main(int argc, char** argv) {
   random_source.seed(seed);
   for (int i = 0; i < cases; ++i) {
     const Shape g = random_shape();
-    Plan plan = make_plan(g, pick(1, 132));
-    if (plan.width && pick(0, 1)) {  // plans that the cost would not choose are right too
-      plan.forward_rows = pick(1, g.out_height);
-      plan.backward_rows = pick(1, g.height);
-      plan.weight_rows = pick(1, g.out_height);
-      plan.weight_warps = pick(1, 16);
-      plan.weight_chunks = pick(1, 9);
-    }
-    check<float>(g, plan);
-    check<double>(g, plan);
+    check<float>(g, random_plan(g, 4));
+    check<double>(g, random_plan(g, 8));
   }
   printf("%d cases, %d failures\n", cases, failures);
   return failures != 0;

@@ -27,6 +27,16 @@ using std::max;
 using std::min;
 typedef int cudaStream_t;
 
+struct alignas(16) int4 { int x, y, z, w; };
+inline unsigned __umulhi(unsigned a, unsigned b) { return (static_cast<unsigned long long>(a) * b) >> 32; }
+inline float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
+inline unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
+inline unsigned __double2hiint(double d) { unsigned long long u; memcpy(&u, &d, 8); return u >> 32; }
+inline unsigned __double2loint(double d) { unsigned long long u; memcpy(&u, &d, 8); return unsigned(u); }
+inline double __hiloint2double(unsigned hi, unsigned lo) {
+  const unsigned long long u = (static_cast<unsigned long long>(hi) << 32) | lo;
+  double d; memcpy(&d, &u, 8); return d;
+}
 struct Index3 { int x, y, z; };
 static Index3 threadIdx, blockIdx, blockDim, gridDim;
 
@@ -95,7 +105,10 @@ static void run_block(int threads) {
   }
 }
 
-static void launch(int blocks, int threads, const std::function<void()>& kernel) {
+enum { kSharedBytes = 48 * 1024, kGuardBytes = 4096 };
+static int4 shared[(kSharedBytes + kGuardBytes) / sizeof(int4)];
+
+static void launch(int blocks, int threads, int bytes, const std::function<void()>& kernel) {
   static std::mt19937 random(7);
   body = &kernel;
   std::vector<int> order(blocks);
@@ -105,7 +118,13 @@ static void launch(int blocks, int threads, const std::function<void()>& kernel)
   gridDim = Index3{blocks, 1, 1};
   for (int block : order) {
     blockIdx = Index3{block, 0, 0};
+    memset(shared, 0xff, sizeof(shared));  // NaNs
     run_block(threads);
+    const char* const end = reinterpret_cast<const char*>(shared) + sizeof(shared);
+    if (bytes > kSharedBytes || std::any_of(end - sizeof(shared) + bytes, end, [](char c) { return c != char(0xff); })) {
+      fprintf(stderr, "written behind the shared memory\n");
+      abort();
+    }
   }
 }
 

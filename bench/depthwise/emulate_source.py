@@ -1,4 +1,4 @@
-"""Turns the kernels' source into C++ for emulate.hpp: `kernel<<<grid, block, 0, stream>>>(arguments);` becomes a call."""
+"""Turns the kernels' source into C++ for emulate.hpp: `kernel<<<grid, block, bytes, stream>>>(arguments);` becomes a call."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import re
 import sys
 from pathlib import Path
 
-LAUNCH = re.compile(r"(\w+<[^;{}]*?>)\s*<<<([^;]*?),\s*([^;]*?), 0, stream>>>\(([^;]*?)\);", re.S)
+LAUNCH = re.compile(r"(\w+<[^;{}]*?>)\s*<<<([^;<>]*?),\s*([^,;<>]*?),\s*([^,;<>]*?), stream>>>\(([^;]*?)\);", re.S)
 
 
 def emulated(source: str) -> str:
     """The source with every launch replaced; raises ValueError where one was not understood."""
-    text = LAUNCH.sub(r"::emulate::launch(\2, \3, [&] { \1(\4); });", source)
+    text = LAUNCH.sub(r"::emulate::launch(\2, \3, \4, [&] { \1(\5); });", source)
     if "<<<" in text:
         raise ValueError("a launch that this script does not understand: " + text[text.index("<<<") - 80 :][:200])
+    text = text.replace("extern __shared__ int4 dynamic_shared_memory[];", "int4* const dynamic_shared_memory = ::emulate::shared;")
     return text.replace("#include <cuda_runtime.h>\n", "")
 
 

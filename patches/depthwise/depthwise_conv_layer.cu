@@ -28,14 +28,16 @@
 // The kernels know nothing of Caffe. With DEPTHWISE_CONV_STANDALONE defined,
 // this file compiles without Caffe's headers; bench/depthwise uses it so.
 //
-// How they work. A warp walks down a strip of neighbouring columns, one row at
-// a time. Every lane loads its own columns of the row, each element once, and
-// gets its neighbours' columns from their registers by warp shuffles; the sums
-// of the rows under way stay in registers too. There is no shared memory tile
-// and no barrier, rows need no alignment, and planes of any size are packed
-// side by side: lanes are numbered through all the planes, so that a 10x10 map
-// fills the machine as well as a 150x150 one. At both ends of a warp, and of a
-// row, some lanes only supply their neighbours; warps overlap by that much.
+// How they work. A block takes a tile: a few whole planes, or some rows of one
+// plane. Either way the tile is one contiguous stretch of memory, as is what it
+// needs of the other tensor. So both are moved between device and shared memory
+// as plain runs of 16-byte words, whatever the width of a row, and each element
+// crosses once (the rows where two tiles of a plane meet: twice). In shared
+// memory a thread walks down a few neighbouring columns and keeps its filter and
+// the sums of the rows under way in registers; what it finished is collected in
+// a second buffer, which is stored as it was loaded. What lies outside a plane
+// is read from wherever its address points to in the buffer and masked to zero,
+// which costs less than a branch.
 
 #ifdef DEPTHWISE_CONV_STANDALONE
 #include "depthwise_conv_layer.hpp"
@@ -47,14 +49,25 @@
 #include <stdint.h>
 
 #include <algorithm>
+#include <vector>
 
 namespace caffe {
 namespace depthwise {
 
-enum { kWarp = 32, kWarpsPerBlock = 4, kGenericThreads = 256 };
+enum {
+  kWarp = 32,
+  kMaxThreads = 256,
+  kGenericThreads = 256,
+  kColumns = 5,        // output columns a thread; odd, so that banks differ
+  kGatherColumns = 3,  // the same, of top_diff, where stride > 1 is undone
+  kSlack = 8,          // elements around a run that may be read, and masked
+  kZeros = 16,         // what is read in the place of a row
+  kMaxStages = 4,      // tiles of a block that are on their way
+  kAtOnce = 10  // sums of a weight gradient that are joined at once
+};
 
 // ---------------------------------------------------------------------------
-// What differs between CUDA 8 and CUDA 13.
+// What differs between toolkits and between GPUs.
 
 template <typename T>
 __device__ __forceinline__ T lane_above(T value, int hop) {
@@ -65,507 +78,705 @@ __device__ __forceinline__ T lane_above(T value, int hop) {
 #endif
 }
 
+// The sum over `lanes` neighbouring lanes (a power of two), in the first.
 template <typename T>
-__device__ __forceinline__ T lane_below(T value, int hop) {
-#if CUDART_VERSION >= 9000
-  return __shfl_up_sync(0xffffffffu, value, hop);
-#else
-  return __shfl_up(value, hop);
-#endif
-}
-
-__device__ __forceinline__ unsigned lane_zero(unsigned value) {
-#if CUDART_VERSION >= 9000
-  return __shfl_sync(0xffffffffu, value, 0);
-#else
-  return __shfl(static_cast<int>(value), 0);
-#endif
-}
-
-__device__ __forceinline__ void warp_barrier() {
-#if CUDART_VERSION >= 9000
-  __syncwarp();
-#endif
-}
-
-template <typename T>
-__device__ __forceinline__ T warp_sum(T value) {
-#pragma unroll
-  for (int hop = kWarp / 2; hop > 0; hop /= 2) {
+__device__ __forceinline__ T lanes_sum(T value, int lanes) {
+  for (int hop = lanes / 2; hop > 0; hop /= 2) {
     value += lane_above(value, hop);
   }
-  return value;  // complete in lane 0
+  return value;
 }
 
-// ---------------------------------------------------------------------------
-// Rows of columns.
+// Words of sixteen bytes move from device to shared memory and back: from Hopper
+// on as one bulk copy that a single thread asks for, from Ampere on without a
+// detour through registers, and before that by ordinary loads and stores.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && CUDART_VERSION >= 12000
+#define DEPTHWISE_BULK_COPY
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define DEPTHWISE_ASYNC_COPY
+#endif
 
-// N neighbouring elements, moved by loads and stores of up to 16 bytes.
-template <typename T, int N>
-struct __align__(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
-  T at[N];
-};
+#if defined(DEPTHWISE_BULK_COPY) || defined(DEPTHWISE_ASYNC_COPY)
+__device__ __forceinline__ unsigned shared_address(const void* p) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(p));
+}
+#endif
 
-// How a warp lies on a plane. A lane owns V output columns and the N = V * S
-// input columns that start at the first of them times S, less the padding.
-// WIDTH > 1 says that these input columns are aligned for a load of WIDTH
-// elements; ownership then starts at the unpadded column, P columns later.
-template <int K, int S, int WIDTH>
-struct Strip {
-  enum {
-    V = WIDTH > S ? WIDTH / S : 1,
-    N = V * S,
-    P = WIDTH > 1 ? K / 2 : 0,
-    SPAN = (V - 1) * S + K,         // input columns behind V outputs
-    BELOW = (P + N - 1) / N,        // lanes that supply the left border
-    ABOVE = (SPAN - 1 - P) / N,     // lanes that supply the right border
-    USEFUL = kWarp - BELOW - ABOVE,
-    UNDER_WAY = (K + S - 1) / S     // output rows that one input row reaches
-  };
-};
+// Tells when `RUNS` loads have arrived; lies in shared memory. All threads of
+// the block call prepare once, and wait once for each use, with phase 0, 1, 0 ...
+template <int RUNS>
+struct Arrival {
+  uint64_t barrier;
 
-template <int N, bool ALIGNED, typename T>
-__device__ __forceinline__ void load_columns(const T* row, int column,
-    int width, bool row_exists, T (&value)[N]) {
-  if (ALIGNED) {
-    Pack<T, N> pack;
-#pragma unroll
-    for (int n = 0; n < N; ++n) { pack.at[n] = T(0); }
-    if (row_exists && static_cast<unsigned>(column) < width) {
-      pack = *reinterpret_cast<const Pack<T, N>*>(row + column);
+  __device__ __forceinline__ void prepare() {
+#ifdef DEPTHWISE_BULK_COPY
+    if (threadIdx.x == 0) {
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::
+          "r"(shared_address(&barrier)), "r"(static_cast<int>(RUNS))
+          : "memory");
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
-#pragma unroll
-    for (int n = 0; n < N; ++n) { value[n] = pack.at[n]; }
-  } else {
-#pragma unroll
-    for (int n = 0; n < N; ++n) {
-      value[n] = T(0);
-      if (row_exists && static_cast<unsigned>(column + n) < width) {
-        value[n] = row[column + n];
+#endif
+  }
+  __device__ __forceinline__ void load(int4* shared, const int4* global,
+      int words) {
+#if defined(DEPTHWISE_BULK_COPY)
+    if (threadIdx.x == 0) {
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::
+          "r"(shared_address(&barrier)), "r"(words * 16) : "memory");
+      if (words > 0) {
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier"
+            "::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(shared_address(shared)), "l"(global), "r"(words * 16),
+            "r"(shared_address(&barrier)) : "memory");
       }
     }
+#elif defined(DEPTHWISE_ASYNC_COPY)
+    for (int i = threadIdx.x; i < words; i += blockDim.x) {
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::
+          "r"(shared_address(shared + i)), "l"(global + i) : "memory");
+    }
+#else
+#pragma unroll 4
+    for (int i = threadIdx.x; i < words; i += blockDim.x) {
+      shared[i] = global[i];
+    }
+#endif
+  }
+  __device__ __forceinline__ void wait(int phase) {
+#if defined(DEPTHWISE_BULK_COPY)
+    __syncthreads();
+    asm volatile("{\n.reg .pred arrived;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 arrived, [%0], %1;\n"
+        "@!arrived bra again;\n}" ::
+        "r"(shared_address(&barrier)), "r"(phase) : "memory");
+#elif defined(DEPTHWISE_ASYNC_COPY)
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    __syncthreads();
+#else
+    __syncthreads();
+#endif
+  }
+};
+
+// Stores words once all threads have written them.
+__device__ __forceinline__ void store_words(int4* global, const int4* shared,
+    int words) {
+#ifdef DEPTHWISE_BULK_COPY
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  if (threadIdx.x == 0 && words > 0) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+        :: "l"(global), "r"(shared_address(shared)), "r"(words * 16)
+        : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  }
+#else
+  __syncthreads();
+#pragma unroll 4
+  for (int i = threadIdx.x; i < words; i += blockDim.x) {
+    global[i] = shared[i];
+  }
+#endif
+}
+
+template <typename T> __device__ __forceinline__ T masked(T value, unsigned mask);
+template <> __device__ __forceinline__ float masked(float value, unsigned mask) {
+  return __uint_as_float(__float_as_uint(value) & mask);
+}
+template <> __device__ __forceinline__ double masked(double value,
+    unsigned mask) {
+  return __hiloint2double(__double2hiint(value) & mask,
+                          __double2loint(value) & mask);
+}
+
+// n / d by one multiplication, for 0 <= n < 2^31.
+struct Divisor {
+  unsigned divisor, factor, shift;
+
+  explicit Divisor(unsigned d) : divisor(d), shift(0) {
+    while ((1u << shift) < d) { ++shift; }
+    factor = static_cast<unsigned>(
+        ((static_cast<uint64_t>(1) << 32) * ((1u << shift) - d)) / d + 1);
+  }
+  __device__ __forceinline__ int divide(unsigned n) const {
+    return (__umulhi(n, factor) + n) >> shift;
+  }
+  __device__ __forceinline__ int modulo(unsigned n) const {
+    return n - divide(n) * divisor;
+  }
+};
+
+// ---------------------------------------------------------------------------
+// Moving contiguous runs.
+
+// A run lies in shared memory as far past a 16-byte boundary as it does in
+// device memory, so that it can be moved by words.
+
+// Elements of shared memory for a run: at most a word on either side of it, and
+// room to read a little too far.
+template <typename T>
+__host__ __device__ inline int run_space(int count) {
+  const int per_word = 16 / sizeof(T);
+  return (count / per_word + 2) * per_word + kSlack;
+}
+
+template <typename T>
+__device__ __forceinline__ int past_boundary(const T* global) {
+  return reinterpret_cast<uintptr_t>(global) / sizeof(T) % (16 / sizeof(T));
+}
+
+// Starts to load tensor[begin .. begin + count). All words that hold any of it
+// are loaded, but none that reaches out of the tensor, of `total` elements:
+// what is in those is loaded by itself. Returns where the run lies, and moves
+// `shared` behind it.
+template <typename T, int RUNS>
+__device__ __forceinline__ T* load_run(const T* __restrict__ tensor,
+    size_t total, size_t begin, int count, T** shared,
+    Arrival<RUNS>* arrival) {
+  const int per_word = 16 / sizeof(T);
+  const T* const global = tensor + begin;
+  const int past = past_boundary(global);
+  T* const to = *shared + past;
+  *shared += run_space<T>(count);
+  int first = -past;  // of the words, from the run's beginning
+  int last = (past + count + per_word - 1) / per_word * per_word - past;
+  if (begin < past) { first += per_word; }
+  if (begin + last > total) { last -= per_word; }
+  const int words = max(0, (last - first) / per_word);
+  arrival->load(reinterpret_cast<int4*>(to + first),
+      reinterpret_cast<const int4*>(global + first), words);
+  last = first + words * per_word;
+  if (first > 0 || last < count) {  // near the ends of the tensor
+    const int i = threadIdx.x;
+    if (i < min(first, count)) { to[i] = global[i]; }
+    if (last + i >= 0 && last + i < count) { to[last + i] = global[last + i]; }
+  }
+  return to;
+}
+
+// Where the elements of a run are to be written for store_run.
+template <typename T>
+__device__ __forceinline__ T* place_run(const T* global, T* shared) {
+  return shared + past_boundary(global);
+}
+
+template <typename T>
+__device__ __forceinline__ void store_run(T* __restrict__ global, int count,
+    const T* run) {
+  const int per_word = 16 / sizeof(T);
+  const int head =
+      min((per_word - past_boundary(global)) % per_word, count);
+  const int words = (count - head) / per_word;
+  store_words(reinterpret_cast<int4*>(global + head),
+      reinterpret_cast<const int4*>(run + head), words);
+  const int i = threadIdx.x;
+  if (i < count - words * per_word) {
+    const int at = i < head ? i : i + words * per_word;
+    global[at] = run[at];
   }
 }
 
-template <int N, typename T>
-__device__ __forceinline__ void store_columns(T* to, const T (&value)[N]) {
-  Pack<T, N> pack;
-#pragma unroll
-  for (int n = 0; n < N; ++n) { pack.at[n] = value[n]; }
-  *reinterpret_cast<Pack<T, N>*>(to) = pack;
-}
+// How the planes of a tensor are cut into tiles, and tiles into the columns
+// that threads walk down.
+struct Cut {
+  int planes;          // whole planes a tile; 1 where planes are cut
+  int rows;            // rows a tile; the plane's height unless it is cut
+  int walk;            // rows a thread
+  Divisor tiles;       // tiles a plane
+  Divisor walks;       // walks from a tile's top to its bottom
+  Divisor groups;      // groups of columns a row
+  Divisor channels;
+  Divisor multiplier;
 
-// window[i] = column i - P counted from the lane's first own column.
-template <int P, int N, int SPAN, typename T>
-__device__ __forceinline__ void widen(const T (&own)[N], T (&window)[SPAN]) {
+  Cut(const TilePlan& plan, int height, int group_count, const Shape& g)
+      : planes(plan.planes), rows(plan.rows), walk(plan.walk),
+        tiles((height + plan.rows - 1) / plan.rows),
+        walks((plan.rows + plan.walk - 1) / plan.walk), groups(group_count),
+        channels(g.channels * g.multiplier), multiplier(g.multiplier) {}
+};
+
+// The walk that a thread takes: its plane and group of columns, and its rows.
+struct Walk {
+  int plane, group, y_first, rows;
+
+  __device__ __forceinline__ Walk(const Cut& cut, int i, int y_begin,
+      int y_end) {
+    const int line = cut.groups.divide(i);
+    group = i - line * cut.groups.divisor;
+    plane = cut.walks.divide(line);
+    y_first = y_begin + (line - plane * cut.walks.divisor) * cut.walk;
+    rows = max(0, min(cut.walk, y_end - y_first));
+  }
+};
+
+// A row of a run as a thread reads it: SPAN elements, of which the first and
+// the last EDGE may lie outside the plane and are then masked to zero. A row
+// that does not exist is read from `zeros`.
+template <typename T, int SPAN, int EDGE>
+struct Window {
+  unsigned mask[SPAN];
+
+  __device__ __forceinline__ Window(int column, int begin, int end) {
 #pragma unroll
-  for (int i = 0; i < SPAN; ++i) {
-    const int lanes = (i - P + kWarp * N) / N - kWarp;
-    const int slot = (i - P) - lanes * N;
-    if (lanes == 0) {
-      window[i] = own[slot];
-    } else if (lanes > 0) {
-      window[i] = lane_above(own[slot], lanes);
-    } else {
-      window[i] = lane_below(own[slot], -lanes);
+    for (int i = 0; i < SPAN; ++i) {
+      mask[i] = column + i >= begin && column + i < end ? ~0u : 0u;
+      asm("" : "+r"(mask[i]));  // or the compiler compares again at every use
     }
   }
-}
+  __device__ __forceinline__ void read(const T* from, T (&value)[SPAN]) const {
+#pragma unroll
+    for (int i = 0; i < SPAN; ++i) {
+      value[i] = i < EDGE || i >= SPAN - EDGE ? masked(from[i], mask[i])
+                                              : from[i];
+    }
+  }
+};
+
+// The block's shared memory: zeros, some slack, and room for runs.
+template <typename T>
+struct Memory {
+  T *zeros, *room;
+
+  __device__ __forceinline__ Memory() {
+    extern __shared__ int4 dynamic_shared_memory[];
+    zeros = reinterpret_cast<T*>(dynamic_shared_memory);
+    room = zeros + kZeros + kSlack;
+    for (int i = threadIdx.x; i < kZeros; i += blockDim.x) { zeros[i] = T(0); }
+  }
+};
 
 // ---------------------------------------------------------------------------
 // Forward. With FLIP it is also backward-data for stride 1.
 
-template <typename T, int K, int S, int WIDTH, bool FLIP, int ROWS_AHEAD>
-__global__ void __launch_bounds__(kWarp * kWarpsPerBlock)
-walk_forward(const Shape g, const int rows, const int segments,
-    const T* __restrict__ in, const T* __restrict__ weight,
+template <typename T, int K, int S, bool FLIP>
+__global__ void __launch_bounds__(kMaxThreads) tile_forward(const Shape g,
+    const Cut cut, const T* __restrict__ in, const T* __restrict__ weight,
     const T* __restrict__ bias, T* __restrict__ out) {
-  typedef Strip<K, S, WIDTH> L;
-  const int lane = threadIdx.x % kWarp;
-  const int segment = blockIdx.x % segments;
-  const unsigned strip =
-      blockIdx.x / segments * kWarpsPerBlock + threadIdx.x / kWarp;
-  const unsigned lanes_a_row = g.out_width / L::V + L::BELOW + L::ABOVE;
-  const unsigned position = strip * L::USEFUL + lane;
-  const int channels = g.channels * g.multiplier;
-  int plane = position / lanes_a_row;
-  const int group = static_cast<int>(position % lanes_a_row) - L::BELOW;
-  const bool exists = plane < g.num * channels;
-  if (!exists) { plane = 0; }
-  const bool writes = exists && lane >= L::BELOW && lane < kWarp - L::ABOVE &&
-      group >= 0 && group < g.out_width / L::V;
+  enum {
+    V = kColumns,
+    SPAN = (V - 1) * S + K,
+    UNDER_WAY = (K + S - 1) / S  // output rows that an input row reaches
+  };
+  const int group = cut.tiles.divide(blockIdx.x);
+  const int first = group * cut.planes;
+  const int planes =
+      min(cut.planes, g.num * g.channels * g.multiplier - first);
+  const int y_begin = (blockIdx.x - group * cut.tiles.divisor) * cut.rows;
+  const int y_end = min(y_begin + cut.rows, g.out_height);
+  const int row_begin = max(0, y_begin * S - g.pad_h);
+  const int row_count =
+      max(0, min(g.height, (y_end - 1) * S - g.pad_h + K) - row_begin);
+  const int in_first = cut.multiplier.divide(first);
+  const int in_planes =
+      cut.multiplier.divide(first + planes - 1) - in_first;
+  const int in_area = g.height * g.width;
+  const int out_area = g.out_height * g.out_width;
 
-  const int channel = plane % channels;
-  T filter[K][K];
-#pragma unroll
-  for (int i = 0; i < K * K; ++i) {
-    filter[i / K][i % K] =
-        weight[channel * K * K + (FLIP ? K * K - 1 - i : i)];
-  }
-  const T start = bias ? bias[channel] : T(0);
+  __shared__ Arrival<1> arrival;
+  Memory<T> memory;
+  arrival.prepare();
+  const T* const tile_in = load_run(in,
+      static_cast<size_t>(g.num) * g.channels * in_area,
+      static_cast<size_t>(in_first) * in_area + row_begin * g.width,
+      in_planes * in_area + row_count * g.width, &memory.room, &arrival);
+  T* const global_out =
+      out + static_cast<size_t>(first) * out_area + y_begin * g.out_width;
+  T* const tile_out = place_run(global_out, memory.room);
+  arrival.wait(0);
 
-  const int y_begin = segment * rows;
-  const int y_end = min(y_begin + rows, g.out_height);
-  const int row_limit =
-      exists ? min(g.height, (y_end - 1) * S - g.pad_h + K) : 0;
-  const int column = group * L::N - (g.pad_w - L::P);
-  in += static_cast<size_t>(plane / g.multiplier) * g.height * g.width;
-  out += static_cast<size_t>(plane) * g.out_height * g.out_width +
-      group * L::V;
-
-  T sum[L::UNDER_WAY][L::V];
-  for (int y = y_begin; y < y_end + L::UNDER_WAY - 1; y += ROWS_AHEAD) {
-    T own[ROWS_AHEAD][S][L::N];
+  const int walks = planes * cut.walks.divisor * cut.groups.divisor;
+  for (int i = threadIdx.x; i < walks; i += blockDim.x) {
+    const Walk walk(cut, i, y_begin, y_end);
+    const int channel = cut.channels.modulo(first + walk.plane);
+    T filter[K][K];
 #pragma unroll
-    for (int ahead = 0; ahead < ROWS_AHEAD; ++ahead) {
-#pragma unroll
-      for (int s = 0; s < S; ++s) {
-        const int row = (y + ahead) * S - g.pad_h + s;
-        load_columns<L::N, (WIDTH > 1)>(in + row * g.width, column, g.width,
-            row >= 0 && row < row_limit, own[ahead][s]);
-      }
+    for (int k = 0; k < K * K; ++k) {
+      filter[k / K][k % K] =
+          weight[channel * K * K + (FLIP ? K * K - 1 - k : k)];
     }
+    const T start = bias ? bias[channel] : T(0);
+    // The last group overlaps the one before it where the width asks for it.
+    const int x = min(walk.group * V, g.out_width - V);
+    const int column = x * S - g.pad_w;
+    const Window<T, SPAN, K - 1> window(column, 0, g.width);
+    int row = walk.y_first * S - g.pad_h - row_begin;
+    const T* from = tile_in + column + row * g.width +
+        (cut.multiplier.divide(first + walk.plane) - in_first) * in_area;
+    int done = -(UNDER_WAY - 1);  // rows of this walk
+    T* to = tile_out + walk.plane * out_area + x +
+        (walk.y_first - y_begin + done) * g.out_width;
+
+    T sum[UNDER_WAY][V];  // row y of the walk in sum[y % UNDER_WAY]
 #pragma unroll
-    for (int ahead = 0; ahead < ROWS_AHEAD; ++ahead) {
-      // sum[m] belongs to output row y + ahead - m.
+    for (int m = 0; m < UNDER_WAY * V; ++m) { sum[m / V][m % V] = start; }
+    while (done < walk.rows) {
 #pragma unroll
-      for (int v = 0; v < L::V; ++v) {
+      for (int ahead = 0; ahead < UNDER_WAY; ++ahead) {
 #pragma unroll
-        for (int m = L::UNDER_WAY - 1; m > 0; --m) { sum[m][v] = sum[m - 1][v]; }
-        sum[0][v] = start;
-      }
+        for (int v = 0; v < V; ++v) { sum[ahead][v] = start; }
 #pragma unroll
-      for (int s = 0; s < S; ++s) {
-        T window[L::SPAN];
-        widen<L::P>(own[ahead][s], window);
+        for (int s = 0; s < S; ++s) {
+          T value[SPAN];
+          window.read(static_cast<unsigned>(row) < row_count ? from
+                                                            : memory.zeros,
+              value);
 #pragma unroll
-        for (int ky = s; ky < K; ky += S) {
-#pragma unroll
-          for (int v = 0; v < L::V; ++v) {
+          for (int ky = s; ky < K; ky += S) {
+            const int y = (ahead - ky / S + UNDER_WAY) % UNDER_WAY;
 #pragma unroll
             for (int kx = 0; kx < K; ++kx) {
-              sum[ky / S][v] += filter[ky][kx] * window[v * S + kx];
+#pragma unroll
+              for (int v = 0; v < V; ++v) {
+                sum[y][v] += filter[ky][kx] * value[v * S + kx];
+              }
             }
           }
+          ++row;
+          from += g.width;
         }
-      }
-      const int y_out = y + ahead - (L::UNDER_WAY - 1);
-      if (writes && y_out >= y_begin && y_out < y_end) {
-        store_columns(out + y_out * g.out_width, sum[L::UNDER_WAY - 1]);
+        if (static_cast<unsigned>(done) < walk.rows) {
+#pragma unroll
+          for (int v = 0; v < V; ++v) {
+            to[v] = sum[(ahead + 1) % UNDER_WAY][v];
+          }
+        }
+        ++done;
+        to += g.out_width;
       }
     }
   }
+  store_run(global_out,
+      (planes - 1) * out_area + (y_end - y_begin) * g.out_width, tile_out);
 }
 
 // ---------------------------------------------------------------------------
-// Backward-data for stride S > 1, as a gather: out is the input's gradient.
+// Backward-data for stride S > 1, as a gather: the tile is one of bottom_diff.
 //
-// The taps that reach input column x are those with kx = x + pad (mod S), so a
-// lane that owns one input column keeps only the taps of its own residue, and
-// the rows' residues are unrolled: no tap is tested at run time.
+// Input column x is reached by the taps with kx = x + pad (mod S) alone, from
+// output columns q = (x + pad) / S and less. A thread takes V values of q and
+// the V * S columns x that begin there, and likewise S rows at a time, so that
+// every residue is known to the compiler and no tap is tested at run time.
 
-template <typename T, int K, int S, int ROWS_AHEAD>
-__global__ void __launch_bounds__(kWarp * kWarpsPerBlock)
-walk_backward(const Shape g, const int rows, const int segments,
-    const T* __restrict__ top_diff, const T* __restrict__ weight,
-    T* __restrict__ bottom_diff) {
-  enum { TAPS = (K + S - 1) / S, BELOW = S * (TAPS - 1),
-         USEFUL = kWarp - BELOW };
-  const int lane = threadIdx.x % kWarp;
-  const int segment = blockIdx.x % segments;
-  const unsigned strip =
-      blockIdx.x / segments * kWarpsPerBlock + threadIdx.x / kWarp;
-  const unsigned lanes_a_row = g.width + BELOW;
-  const unsigned position = strip * USEFUL + lane;
-  int plane = position / lanes_a_row;
-  const int x = static_cast<int>(position % lanes_a_row) - BELOW;
-  const bool exists = plane < g.num * g.channels;
-  if (!exists) { plane = 0; }
-  const bool writes = exists && lane >= BELOW && x >= 0;
+template <typename T, int K, int S>
+__global__ void __launch_bounds__(kMaxThreads) tile_backward(const Shape g,
+    const Cut cut, const T* __restrict__ top_diff,
+    const T* __restrict__ weight, T* __restrict__ bottom_diff) {
+  enum {
+    V = kGatherColumns,
+    N = V * S,
+    TAPS = (K + S - 1) / S,
+    SPAN = V + TAPS - 1
+  };
+  const int group = cut.tiles.divide(blockIdx.x);
+  const int first = group * cut.planes;
+  const int planes = min(cut.planes, g.num * g.channels - first);
+  const int y_begin = (blockIdx.x - group * cut.tiles.divisor) * cut.rows;
+  const int y_end = min(y_begin + cut.rows, g.height);
+  const int q_begin = max(0, (y_begin + g.pad_h) / S - (TAPS - 1));
+  const int q_count =
+      max(0, min(g.out_height, (y_end - 1 + g.pad_h) / S + 1) - q_begin);
+  const int in_area = g.height * g.width;
+  const int out_area = g.out_height * g.out_width;
 
-  const int phase = x + g.pad_w + BELOW;
-  const int column = phase / S - (TAPS - 1);
-  const bool column_exists =
-      exists && column >= 0 && column < g.out_width;
-  const int channel = plane % g.channels;
-  T filter[K][TAPS];
+  __shared__ Arrival<1> arrival;
+  Memory<T> memory;
+  arrival.prepare();
+  const T* const tile_top = load_run(top_diff,
+      static_cast<size_t>(g.num) * g.channels * out_area,
+      static_cast<size_t>(first) * out_area + q_begin * g.out_width,
+      (planes - 1) * out_area + q_count * g.out_width, &memory.room, &arrival);
+  T* const global =
+      bottom_diff + static_cast<size_t>(first) * in_area + y_begin * g.width;
+  T* const tile = place_run(global, memory.room);
+  arrival.wait(0);
+
+  const int walks = planes * cut.walks.divisor * cut.groups.divisor;
+  for (int i = threadIdx.x; i < walks; i += blockDim.x) {
+    const Walk walk(cut, i, y_begin, y_end);
+    const int channel = cut.channels.modulo(first + walk.plane);
+    T filter[K][K];
 #pragma unroll
-  for (int ky = 0; ky < K; ++ky) {
-#pragma unroll
-    for (int t = 0; t < TAPS; ++t) {
-      const int kx = phase % S + S * t;
-      filter[ky][t] = kx < K ? weight[(channel * K + ky) * K + kx] : T(0);
+    for (int k = 0; k < K * K; ++k) {
+      filter[k / K][k % K] = weight[channel * K * K + k];
     }
-  }
+    const int q_column = g.pad_w / S + walk.group * V;
+    const int x = q_column * S - g.pad_w;
+    const Window<T, SPAN, SPAN> window(q_column - (TAPS - 1), 0, g.out_width);
+    const int q_first = (walk.y_first + g.pad_h) / S - (TAPS - 1);
+    int q = q_first - q_begin;
+    const T* from = tile_top + walk.plane * out_area + q_column - (TAPS - 1) +
+        q * g.out_width;
+    // Rows of this walk; the sums of the first TAPS - 1 steps lack some taps.
+    int y = q_first * S - g.pad_h - walk.y_first;
+    T* to = tile + walk.plane * in_area + x +
+        (walk.y_first - y_begin + y) * g.width;
 
-  const int y_begin = segment * rows;
-  const int y_end = min(y_begin + rows, g.height);
-  const int last = (y_end - 1 + g.pad_h) / S;
-  top_diff += static_cast<size_t>(plane) * g.out_height * g.out_width;
-  bottom_diff += static_cast<size_t>(plane) * g.height * g.width + x;
-
-  // sum[t][r] belongs to input row (q + t) * S + r - pad.
-  T sum[TAPS][S];
+    // Row (q * S + r - pad) in sum[(q - q_first) % TAPS][r].
+    T sum[TAPS][S][N];
 #pragma unroll
-  for (int t = 0; t < TAPS; ++t) {
-#pragma unroll
-    for (int r = 0; r < S; ++r) { sum[t][r] = T(0); }
-  }
-  for (int q0 = (y_begin + g.pad_h) / S - (TAPS - 1); q0 <= last;
-      q0 += ROWS_AHEAD) {
-    T own[ROWS_AHEAD];
-#pragma unroll
-    for (int ahead = 0; ahead < ROWS_AHEAD; ++ahead) {
-      const int q = q0 + ahead;
-      own[ahead] = T(0);
-      if (column_exists && q >= 0 && q < g.out_height && q <= last) {
-        own[ahead] = top_diff[q * g.out_width + column];
-      }
+    for (int k = 0; k < TAPS * S * N; ++k) {
+      sum[k / (S * N)][k / N % S][k % N] = T(0);
     }
+    while (y < walk.rows) {
 #pragma unroll
-    for (int ahead = 0; ahead < ROWS_AHEAD; ++ahead) {
-#pragma unroll
-      for (int t = 0; t < TAPS; ++t) {
-        const T value = t ? lane_below(own[ahead], t * S) : own[ahead];
+      for (int ahead = 0; ahead < TAPS; ++ahead) {
+        T value[SPAN];
+        window.read(static_cast<unsigned>(q) < q_count ? from : memory.zeros,
+            value);
 #pragma unroll
         for (int ky = 0; ky < K; ++ky) {
-          sum[ky / S][ky % S] += filter[ky][t] * value;
-        }
-      }
 #pragma unroll
-      for (int r = 0; r < S; ++r) {
-        const int y = (q0 + ahead) * S + r - g.pad_h;
-        if (writes && y >= y_begin && y < y_end) {
-          bottom_diff[y * g.width] = sum[0][r];
-        }
+          for (int kx = 0; kx < K; ++kx) {
 #pragma unroll
-        for (int t = 0; t + 1 < TAPS; ++t) { sum[t][r] = sum[t + 1][r]; }
-        sum[TAPS - 1][r] = T(0);
-      }
-    }
-  }
-}
-
-// The same where the rows of the input are aligned and padded by K / 2: a lane
-// owns V columns of top_diff and the V * S columns of bottom_diff below them,
-// which it stores at once, and every residue is known at compile time.
-template <typename T, int K, int S, int WIDTH, int ROWS_AHEAD>
-__global__ void __launch_bounds__(kWarp * kWarpsPerBlock)
-walk_backward_aligned(const Shape g, const int rows, const int segments,
-    const T* __restrict__ top_diff, const T* __restrict__ weight,
-    T* __restrict__ bottom_diff) {
-  enum {
-    N = WIDTH, V = WIDTH / S, P = K / 2, TAPS = (K + S - 1) / S,
-    LEFT = (K - 1 - P) / S,          // columns of top_diff before the own ones
-    SPAN = LEFT + (N - 1 + P) / S + 1,
-    BELOW = (LEFT + V - 1) / V, ABOVE = (SPAN - 1 - LEFT) / V,
-    USEFUL = kWarp - BELOW - ABOVE
-  };
-  const int lane = threadIdx.x % kWarp;
-  const int segment = blockIdx.x % segments;
-  const unsigned strip =
-      blockIdx.x / segments * kWarpsPerBlock + threadIdx.x / kWarp;
-  const unsigned lanes_a_row = g.width / N + BELOW + ABOVE;
-  const unsigned position = strip * USEFUL + lane;
-  int plane = position / lanes_a_row;
-  const int group = static_cast<int>(position % lanes_a_row) - BELOW;
-  const bool exists = plane < g.num * g.channels;
-  if (!exists) { plane = 0; }
-  const bool writes = exists && lane >= BELOW && lane < kWarp - ABOVE &&
-      group >= 0 && group < g.width / N;
-
-  const int channel = plane % g.channels;
-  T filter[K][K];
-#pragma unroll
-  for (int i = 0; i < K * K; ++i) {
-    filter[i / K][i % K] = weight[channel * K * K + i];
-  }
-
-  const int y_begin = segment * rows;
-  const int y_end = min(y_begin + rows, g.height);
-  const int last = (y_end - 1 + g.pad_h) / S;
-  top_diff += static_cast<size_t>(plane) * g.out_height * g.out_width;
-  bottom_diff += static_cast<size_t>(plane) * g.height * g.width + group * N;
-
-  // sum[t][r] belongs to input row (q + t) * S + r - pad.
-  T sum[TAPS][S][N];
-#pragma unroll
-  for (int i = 0; i < TAPS * S * N; ++i) {
-    sum[i / (S * N)][i / N % S][i % N] = T(0);
-  }
-  for (int q0 = (y_begin + g.pad_h) / S - (TAPS - 1); q0 <= last;
-      q0 += ROWS_AHEAD) {
-    T own[ROWS_AHEAD][V];
-#pragma unroll
-    for (int ahead = 0; ahead < ROWS_AHEAD; ++ahead) {
-      const int q = q0 + ahead;
-      load_columns<V, true>(top_diff + q * g.out_width, group * V,
-          g.out_width, exists && q >= 0 && q < g.out_height && q <= last,
-          own[ahead]);
-    }
-#pragma unroll
-    for (int ahead = 0; ahead < ROWS_AHEAD; ++ahead) {
-      T window[SPAN];
-      widen<LEFT>(own[ahead], window);
-#pragma unroll
-      for (int n = 0; n < N; ++n) {
-#pragma unroll
-        for (int kx = (n + P) % S; kx < K; kx += S) {
-          const T value = window[LEFT + (n + P - kx + K * S) / S - K];
-#pragma unroll
-          for (int ky = 0; ky < K; ++ky) {
-            sum[ky / S][ky % S][n] += filter[ky][kx] * value;
+            for (int v = 0; v < V; ++v) {
+              sum[(ahead + ky / S) % TAPS][ky % S][v * S + kx % S] +=
+                  filter[ky][kx] * value[v - kx / S + TAPS - 1];
+            }
           }
         }
-      }
+        ++q;
+        from += g.out_width;
 #pragma unroll
-      for (int r = 0; r < S; ++r) {
-        const int y = (q0 + ahead) * S + r - g.pad_h;
-        if (writes && y >= y_begin && y < y_end) {
-          store_columns(bottom_diff + y * g.width, sum[0][r]);
-        }
+        for (int r = 0; r < S; ++r) {
+          if (static_cast<unsigned>(y) < walk.rows) {
 #pragma unroll
-        for (int n = 0; n < N; ++n) {
+            for (int n = 0; n < N; ++n) {
+              if (static_cast<unsigned>(x + n) < g.width) {
+                to[n] = sum[ahead][r][n];
+              }
+            }
+          }
 #pragma unroll
-          for (int t = 0; t + 1 < TAPS; ++t) { sum[t][r][n] = sum[t + 1][r][n]; }
-          sum[TAPS - 1][r][n] = T(0);
+          for (int n = 0; n < N; ++n) { sum[ahead][r][n] = T(0); }
+          ++y;
+          to += g.width;
         }
       }
     }
   }
+  store_run(global, (planes - 1) * in_area + (y_end - y_begin) * g.width,
+      tile);
 }
 
 // ---------------------------------------------------------------------------
 // Backward-weights and bias, in one pass over both tensors.
 //
-// A block belongs to one output channel and to one of `chunks` parts of that
-// channel's work; its warps walk down strips that are packed over the batch.
-// Sums go lane, warp, block, then through `partial` to the last block of the
-// channel to finish, which adds them in the order of the chunks: the result
-// does not depend on the order in which blocks run.
+// A block takes the same tile of every image of its part of the batch, and its
+// threads add up the products of their columns in registers over all of them.
+// Then sums are joined in the block, and over the parts of a channel (tiles of
+// a plane, parts of the batch) through `partial`: the last block to finish adds
+// the parts in their order, so the result does not depend on the order in which
+// blocks run, and no floating-point atomics are needed.
 
-template <typename T, int K, int S, int WIDTH, int ROWS_AHEAD>
-__global__ void
-walk_weights(const Shape g, const int rows, const int segments,
-    const int tasks, const int chunks, const T* __restrict__ in,
-    const T* __restrict__ top_diff, T* weight_diff, T* bias_diff,
-    T* partial, unsigned* finished) {
-  typedef Strip<K, S, WIDTH> L;
-  enum { SUMS = K * K + 1 };
-  const int lane = threadIdx.x % kWarp;
-  const int warp = threadIdx.x / kWarp;
-  const int warps = blockDim.x / kWarp;
-  const int chunk = blockIdx.x % chunks;
-  const int channel = blockIdx.x / chunks;
+// The most lanes, a power of two, that each of so many sums can have.
+__device__ __forceinline__ int lanes_for(int sums) {
+  int lanes = kWarp;
+  while (lanes > 1 && sums * lanes > blockDim.x) { lanes /= 2; }
+  return lanes;
+}
+
+// Weight k of a channel, or the bias that follows its weights.
+template <int K, typename T>
+__device__ __forceinline__ void add_gradient(int channel, int k, T sum,
+    T* weight_diff, T* bias_diff) {
+  if (k < K * K) {
+    if (weight_diff) { weight_diff[channel * K * K + k] += sum; }
+  } else if (bias_diff) {
+    bias_diff[channel] += sum;
+  }
+}
+
+template <typename T, int K, int S>
+__global__ void __launch_bounds__(kMaxThreads) tile_weights(const Shape g,
+    const Cut cut, const int images, const int stages, const int stage_space,
+    const T* __restrict__ in, const T* __restrict__ top_diff, T* weight_diff,
+    T* bias_diff, T* partial, unsigned* finished) {
+  enum {
+    V = kColumns,
+    SPAN = (V - 1) * S + K,
+    UNDER_WAY = (K + S - 1) / S,
+    SUMS = K * K + 1,
+    AT_ONCE = kAtOnce
+  };
   const int channels = g.channels * g.multiplier;
-  const unsigned lanes_a_row = g.out_width / L::V + L::BELOW + L::ABOVE;
+  const int groups = (channels + cut.planes - 1) / cut.planes;
+  const int tile = blockIdx.x % (groups * cut.tiles.divisor);
+  const int chunk = blockIdx.x / (groups * cut.tiles.divisor);
+  const int chunks = (g.num + images - 1) / images;
+  const int group = cut.tiles.divide(tile);
+  const int cut_index = tile - group * cut.tiles.divisor;
+  const int first = group * cut.planes;
+  const int planes = min(cut.planes, channels - first);
+  const int y_begin = cut_index * cut.rows;
+  const int y_end = min(y_begin + cut.rows, g.out_height);
+  const int row_begin = max(0, y_begin * S - g.pad_h);
+  const int row_count =
+      max(0, min(g.height, (y_end - 1) * S - g.pad_h + K) - row_begin);
+  const int in_first = cut.multiplier.divide(first);
+  const int in_planes =
+      cut.multiplier.divide(first + planes - 1) - in_first;
+  const int in_area = g.height * g.width;
+  const int out_area = g.out_height * g.out_width;
 
+  const int in_count = in_planes * in_area + row_count * g.width;
+  const int diff_count =
+      (planes - 1) * out_area + (y_end - y_begin) * g.out_width;
+
+  // A ring of stages: an image's tiles are asked for when the stage is free.
+  __shared__ Arrival<2> arrival[kMaxStages];
+  Memory<T> memory;
+  for (int i = 0; i < stages; ++i) { arrival[i].prepare(); }
+  const int n_begin = chunk * images;
+  const int n_end = min(n_begin + images, g.num);
   T total[SUMS];
 #pragma unroll
-  for (int i = 0; i < SUMS; ++i) { total[i] = T(0); }
-
-  for (int task = chunk * warps + warp; task < tasks; task += chunks * warps) {
-    const int segment = task % segments;
-    const unsigned position = task / segments * L::USEFUL + lane;
-    const int image = position / lanes_a_row;
-    const int group = static_cast<int>(position % lanes_a_row) - L::BELOW;
-    const bool exists = image < g.num;
-    const bool counts = exists && lane >= L::BELOW &&
-        lane < kWarp - L::ABOVE && group >= 0 && group < g.out_width / L::V;
-    const int y_begin = segment * rows;
-    const int y_end = min(y_begin + rows, g.out_height);
-    const int row_limit =
-        exists ? min(g.height, (y_end - 1) * S - g.pad_h + K) : 0;
-    const int column = group * L::N - (g.pad_w - L::P);
-    const T* const image_in = in + g.height * g.width * static_cast<size_t>(
-        image * g.channels + channel / g.multiplier);
-    const T* const image_diff = top_diff + group * L::V +
-        g.out_height * g.out_width *
-        static_cast<size_t>(image * channels + channel);
-
-    T diff[L::UNDER_WAY][L::V];  // diff[m] is row y + ahead - m
-#pragma unroll
-    for (int i = 0; i < L::UNDER_WAY * L::V; ++i) {
-      diff[i / L::V][i % L::V] = T(0);
+  for (int k = 0; k < SUMS; ++k) { total[k] = T(0); }
+  const int walks_a_plane = cut.walks.divisor * cut.groups.divisor;
+  const int walks = planes * walks_a_plane;
+  int asked = 0, stage = 0, phase = 0;
+  for (int n = n_begin - (stages - 1); n < n_end; ++n) {
+    const int next = n + stages - 1;
+    if (next < n_end) {
+      T* room = memory.room + asked * stage_space;
+      load_run(in, static_cast<size_t>(g.num) * g.channels * in_area,
+          static_cast<size_t>(next * g.channels + in_first) * in_area +
+          row_begin * g.width, in_count, &room, &arrival[asked]);
+      load_run(top_diff, static_cast<size_t>(g.num) * channels * out_area,
+          static_cast<size_t>(next * channels + first) * out_area +
+          y_begin * g.out_width, diff_count, &room, &arrival[asked]);
+      asked = asked + 1 < stages ? asked + 1 : 0;
     }
-    for (int y = y_begin; y < y_end + L::UNDER_WAY - 1; y += ROWS_AHEAD) {
-      T own[ROWS_AHEAD][S][L::N];
-      T next[ROWS_AHEAD][L::V];
+    if (n < n_begin) { continue; }
+    T* const room = memory.room + stage * stage_space;
+    const T* const tile_in = place_run(
+        in + static_cast<size_t>(n * g.channels + in_first) * in_area +
+        row_begin * g.width, room);
+    const T* const tile_diff = place_run(
+        top_diff + static_cast<size_t>(n * channels + first) * out_area +
+        y_begin * g.out_width, room + run_space<T>(in_count));
+    arrival[stage].wait(phase);
+
+    // More walks than threads only where the tile is of one plane.
+    for (int i = threadIdx.x; i < walks; i += blockDim.x) {
+      const Walk walk(cut, i, y_begin, y_end);
+      const int x = min(walk.group * V, g.out_width - V);
+      const int column = x * S - g.pad_w;
+      const Window<T, SPAN, K - 1> window(column, 0, g.width);
+      int row = walk.y_first * S - g.pad_h - row_begin;
+      const T* from = tile_in + column + row * g.width +
+          (cut.multiplier.divide(first + walk.plane) - in_first) * in_area;
+      // What the group before this one counts is masked.
+      const Window<T, V, V> diff_window(x, walk.group * V, g.out_width);
+      const T* from_diff = tile_diff + walk.plane * out_area + x +
+          (walk.y_first - y_begin) * g.out_width;
+
+      T diff[UNDER_WAY][V];  // row y of the walk in diff[y % UNDER_WAY]
 #pragma unroll
-      for (int ahead = 0; ahead < ROWS_AHEAD; ++ahead) {
+      for (int m = 0; m < UNDER_WAY * V; ++m) { diff[m / V][m % V] = T(0); }
+      for (int y = 0; y < walk.rows + UNDER_WAY - 1; y += UNDER_WAY) {
 #pragma unroll
-        for (int s = 0; s < S; ++s) {
-          const int row = (y + ahead) * S - g.pad_h + s;
-          load_columns<L::N, (WIDTH > 1)>(image_in + row * g.width, column,
-              g.width, row >= 0 && row < row_limit, own[ahead][s]);
-        }
-        load_columns<L::V, true>(image_diff + (y + ahead) * g.out_width, 0, 1,
-            counts && y + ahead < y_end, next[ahead]);
-      }
+        for (int ahead = 0; ahead < UNDER_WAY; ++ahead) {
+          diff_window.read(y + ahead < walk.rows ? from_diff : memory.zeros,
+              diff[ahead]);
+          from_diff += g.out_width;
 #pragma unroll
-      for (int ahead = 0; ahead < ROWS_AHEAD; ++ahead) {
+          for (int v = 0; v < V; ++v) { total[K * K] += diff[ahead][v]; }
 #pragma unroll
-        for (int v = 0; v < L::V; ++v) {
+          for (int s = 0; s < S; ++s) {
+            T value[SPAN];
+            window.read(static_cast<unsigned>(row) < row_count ? from
+                                                              : memory.zeros,
+                value);
 #pragma unroll
-          for (int m = L::UNDER_WAY - 1; m > 0; --m) {
-            diff[m][v] = diff[m - 1][v];
-          }
-          diff[0][v] = next[ahead][v];
-          total[K * K] += next[ahead][v];
-        }
+            for (int ky = s; ky < K; ky += S) {
+              const int m = (ahead - ky / S + UNDER_WAY) % UNDER_WAY;
 #pragma unroll
-        for (int s = 0; s < S; ++s) {
-          T window[L::SPAN];
-          widen<L::P>(own[ahead][s], window);
+              for (int kx = 0; kx < K; ++kx) {
 #pragma unroll
-          for (int ky = s; ky < K; ky += S) {
-#pragma unroll
-            for (int kx = 0; kx < K; ++kx) {
-#pragma unroll
-              for (int v = 0; v < L::V; ++v) {
-                total[ky * K + kx] += diff[ky / S][v] * window[v * S + kx];
+                for (int v = 0; v < V; ++v) {
+                  total[ky * K + kx] += value[v * S + kx] * diff[m][v];
+                }
               }
             }
+            ++row;
+            from += g.width;
           }
         }
       }
     }
+    __syncthreads();
+    stage = stage + 1 < stages ? stage + 1 : 0;
+    if (stage == 0) { phase ^= 1; }
   }
 
-  __shared__ T block_total[kWarp][SUMS];
+  // Join the threads: totals[k][thread], a part of the sums at a time.
+  const int parts = cut.tiles.divisor * chunks;
+  const int part = chunk * cut.tiles.divisor + cut_index;
+  const int addends = planes > 1 ? walks_a_plane : blockDim.x;
+  T* const totals = memory.room;
 #pragma unroll
-  for (int i = 0; i < SUMS; ++i) {
-    const T sum = warp_sum(total[i]);
-    if (lane == 0) { block_total[warp][i] = sum; }
-  }
-  __syncthreads();
-  if (threadIdx.x >= kWarp) { return; }
-
-  for (int i = lane; i < SUMS; i += kWarp) {
-    T sum = T(0);
-    for (int w = 0; w < warps; ++w) { sum += block_total[w][i]; }
-    block_total[0][i] = sum;
-    if (chunks > 1) { partial[blockIdx.x * SUMS + i] = sum; }
-  }
-  if (chunks > 1) {
-    __threadfence();
-    warp_barrier();
-    unsigned before = 0;
-    if (lane == 0) { before = atomicInc(&finished[channel], chunks - 1); }
-    if (lane_zero(before) != chunks - 1) { return; }
-    __threadfence();
-    for (int i = lane; i < SUMS; i += kWarp) {
-      const volatile T* part = partial + channel * chunks * SUMS + i;
+  for (int from = 0; from < SUMS; from += AT_ONCE) {
+    const int now = SUMS - from < AT_ONCE ? SUMS - from : AT_ONCE;
+    if (from > 0) { __syncthreads(); }
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k) {
+      if (from + k < SUMS) {
+        totals[k * blockDim.x + threadIdx.x] = total[(from + k) % SUMS];
+      }
+    }
+    __syncthreads();
+    const int lanes = lanes_for(planes * now);
+    for (int base = 0; base < planes * now; base += blockDim.x / lanes) {
+      const int i = base + threadIdx.x / lanes;
+      const int k = i % now;
+      const int plane = i / now;
       T sum = T(0);
-      for (int c = 0; c < chunks; ++c) { sum += part[c * SUMS]; }
-      block_total[0][i] = sum;
+      if (plane < planes) {
+        for (int j = threadIdx.x % lanes; j < addends; j += lanes) {
+          sum += totals[k * blockDim.x + plane * addends + j];
+        }
+      }
+      sum = lanes_sum(sum, lanes);
+      if (plane < planes && threadIdx.x % lanes == 0) {
+        if (parts > 1) {
+          partial[((first + plane) * parts + part) * SUMS + from + k] = sum;
+        } else {
+          add_gradient<K>(first + plane, from + k, sum, weight_diff, bias_diff);
+        }
+      }
     }
   }
-  for (int i = lane; i < SUMS; i += kWarp) {
-    if (i < K * K) {
-      if (weight_diff) { weight_diff[channel * K * K + i] += block_total[0][i]; }
-    } else if (bias_diff) {
-      bias_diff[channel] += block_total[0][i];
+  if (parts == 1) { return; }
+
+  // Join the parts.
+  __shared__ bool is_last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    is_last = atomicInc(&finished[group], parts - 1) == parts - 1;
+  }
+  __syncthreads();
+  if (!is_last) { return; }
+  __threadfence();
+  const int lanes = lanes_for(planes * SUMS);
+  for (int base = 0; base < planes * SUMS; base += blockDim.x / lanes) {
+    const int i = base + threadIdx.x / lanes;
+    const int plane = i / SUMS;
+    T sum = T(0);
+    if (plane < planes) {
+      const volatile T* const from =
+          partial + (first + plane) * parts * SUMS + i % SUMS;
+#pragma unroll 4
+      for (int j = threadIdx.x % lanes; j < parts; j += lanes) {
+        sum += from[j * SUMS];
+      }
+    }
+    sum = lanes_sum(sum, lanes);
+    if (plane < planes && threadIdx.x % lanes == 0) {
+      add_gradient<K>(first + plane, i % SUMS, sum, weight_diff, bias_diff);
     }
   }
 }
@@ -667,7 +878,7 @@ __global__ void generic_weights(const Shape g, const T* __restrict__ in,
     }
   }
   __shared__ T warp_total[kWarp];
-  sum = warp_sum(sum);
+  sum = lanes_sum(sum, kWarp);
   if (threadIdx.x % kWarp == 0) { warp_total[threadIdx.x / kWarp] = sum; }
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -679,119 +890,165 @@ __global__ void generic_weights(const Shape g, const T* __restrict__ in,
 // ---------------------------------------------------------------------------
 // The choice.
 //
-// The walks are bound by memory where the machine is full, and by the length
-// of one warp's walk where it is not. A walk over `rows` rows costs
+// Tiles are chosen by an estimate of the cycles that a multiprocessor spends,
+// for each tile that fits:
 //
-//     rows + the rows that the neighbouring segment reads too + kStartRows
+//   bytes   what a tile moves, over kBytesACycle
+//   work    its warps' instructions, over kInstructionsACycle: a walk costs
+//           its set-up and its rows, a row its multiplications, its loads and
+//           what goes with them
+//   alone   kLatency + work: what one tile takes by itself
 //
-// (the last for index arithmetic, loading the filter and the first wait for
-// memory), and the machine takes max(1, warps / resident) + 1/2 such walks one
-// after the other; the half is the uneven end. Planes are cut into segments so
-// that the product is least. For backward-weights a block adds kFinishRows for
-// its reduction, and a channel kHandOverRows where several blocks share it.
+// Where `resident` tiles share a multiprocessor they take
+// max(alone, resident * max(bytes, work)) together, and the machine takes
+// tiles / (processors * resident) such turns, and half a one for the uneven
+// end. For backward-weights a block does so for each of its images, and adds
+// kJoin to join its threads, and kJoinParts and more to join its part to others.
 
-enum { kResidentWarps = 40, kStartRows = 8, kFinishRows = 12,
-       kHandOverRows = 16, kMaxChunks = 64 };
+enum { kBytesACycle = 17, kLatency = 1400, kJoin = 900, kJoinParts = 2200,
+       kResidentThreads = 1024, kResidentBlocks = 24,
+       kSharedBytes = 200 * 1024, kTileBytes = 46 * 1024 };
+const double kInstructionsACycle = 2.8, kCyclesAnInstruction = 1.7;
 
 inline int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-inline double turns(double warps, int processors) {
-  const double filled = warps / (processors * kResidentWarps);
-  return (filled > 1 ? filled : 1) + 0.5;
+// What a direction reads and writes, as its tiles see it.
+struct Traffic {
+  int planes, height, width;    // of the tensor that is cut into tiles
+  int groups;                   // of columns, a row
+  int other_height, other_width, multiplier;  // of the other tensor
+  double rows_ratio;            // rows of the other tensor a row of a tile
+  int border;                   // and so many more at a tile's edges
+  double row_instructions, walk_instructions;
+  int walk_border;              // rows a walk takes before its first result
+};
+
+// Elements of the two runs of a tile.
+inline int run_elements(const Traffic& t, const TilePlan& p) {
+  return ((p.planes - 1) * t.height + p.rows) * t.width;
 }
 
-// A direction's strips: how many for `packed` planes side by side.
-template <int BORDER>
-inline int strips_of(int packed, int groups) {
-  const int64_t lanes = static_cast<int64_t>(packed) * (groups + BORDER);
-  return static_cast<int>((lanes - BORDER - 1) / (kWarp - BORDER)) + 1;
+inline int other_elements(const Traffic& t, const TilePlan& p) {
+  const double rows = std::min<double>(
+      t.other_height, p.rows * t.rows_ratio + t.border);
+  const double planes = (p.planes + t.multiplier - 2) / t.multiplier;
+  return static_cast<int>(std::min(1e9,
+      (planes * t.other_height + rows) * t.other_width));
 }
 
-// Rows a segment, for `strips` strips of planes of `height` rows.
-inline int choose_rows(int strips, int height, int kernel, int stride,
-    int processors) {
-  int best_rows = height;
-  double best = -1;
-  for (int segments = 1; segments <= height; ++segments) {
-    const int rows = ceil_div(height, segments);
-    const double walk = (rows - 1) * stride + kernel + kStartRows;
-    const double cost = walk *
-        turns(static_cast<double>(strips) * ceil_div(height, rows),
-              processors);
-    if (best < 0 || cost < best) { best = cost; best_rows = rows; }
-  }
-  return best_rows;
+// Elements of shared memory for a tile's runs.
+template <typename T>
+inline int tile_space(const Traffic& t, const TilePlan& p) {
+  return run_space<T>(run_elements(t, p)) + run_space<T>(other_elements(t, p));
 }
 
-inline void choose_weights(int strips, int channels, const Shape& g,
-    int processors, Plan* plan) {
-  double best = -1;
-  for (int segments = 1; segments <= g.out_height; ++segments) {
-    const int rows = ceil_div(g.out_height, segments);
-    const double walk = (rows - 1) * g.stride_h + g.kernel_h + kStartRows;
-    const int tasks = strips * ceil_div(g.out_height, rows);
-    for (int warps = 1; warps <= 16; warps *= 2) {
-      for (int chunks = 1; chunks <= kMaxChunks; ++chunks) {
-        const double cost = turns(
-            static_cast<double>(channels) * chunks * warps, processors) *
-            (walk * ceil_div(tasks, chunks * warps) + kFinishRows) +
-            (chunks > 1 ? kHandOverRows : 0);
-        if (best < 0 || cost < best) {
-          best = cost;
-          plan->weight_rows = rows;
-          plan->weight_warps = warps;
-          plan->weight_chunks = chunks;
-        }
+template <typename T>
+inline int shared_bytes(const Traffic& t, const TilePlan& p, bool joins,
+    int stages) {
+  const int elements = kZeros + kSlack + std::max(
+      stages * tile_space<T>(t, p), joins ? kAtOnce * p.threads : 0);
+  return elements * static_cast<int>(sizeof(T));
+}
+
+inline int walks(const Traffic& t, const TilePlan& p) {
+  return p.planes * ceil_div(p.rows, p.walk) * t.groups;
+}
+
+// Cycles that `resident` tiles take together on one multiprocessor.
+inline double tile_cycles(const Traffic& t, const TilePlan& p, int bytes,
+    int resident) {
+  const int warps = ceil_div(walks(t, p), kWarp);
+  const double instructions = t.walk_instructions +
+      t.row_instructions * (p.walk + t.walk_border);
+  const double work = warps * instructions / kInstructionsACycle;
+  const double moved = static_cast<double>(bytes) / kBytesACycle;
+  return std::max(kLatency + instructions * kCyclesAnInstruction +
+      moved, resident * (std::max(work, moved) + 0.3 * std::min(work, moved)));
+}
+
+inline int resident_blocks(int bytes, int threads) {
+  return std::max(1, std::min(std::min<int>(kResidentBlocks,
+      kResidentThreads / threads), kSharedBytes / (bytes + 1024)));
+}
+
+inline double turns(double blocks, int processors, int* resident) {
+  *resident = std::min(*resident,
+      std::max(1, static_cast<int>((blocks + processors - 1) / processors)));
+  const double full = blocks / (static_cast<double>(processors) * *resident);
+  return full > 1 ? full + 0.5 : 1;
+}
+
+// Every tile worth a thought.
+inline std::vector<TilePlan> tile_plans(const Traffic& t, int element_size,
+    bool joins) {
+  std::vector<TilePlan> plans;
+  for (int planes = 1; planes <= t.planes; planes += ceil_div(planes, 4)) {
+    for (int cuts = 1; cuts <= (planes == 1 ? t.height : 1); ++cuts) {
+      const int rows = ceil_div(t.height, cuts);
+      if (cuts > 1 && rows == ceil_div(t.height, cuts - 1)) { continue; }
+      for (int down = 1; down <= rows; ++down) {
+        TilePlan p = {planes, rows, ceil_div(rows, down), 0};
+        if (down > 1 && p.walk == ceil_div(rows, down - 1)) { continue; }
+        const int threads = ceil_div(walks(t, p), kWarp) * kWarp;
+        if (threads > kMaxThreads && (planes > 1 || down > 1)) { break; }
+        p.threads = std::min<int>(threads, kMaxThreads);
+        const int bytes = element_size == 8 ?
+            shared_bytes<double>(t, p, joins, 1) :
+            shared_bytes<float>(t, p, joins, 1);
+        if (bytes <= kTileBytes) { plans.push_back(p); }
       }
     }
   }
+  return plans;
 }
 
-// Calls task.run<K, S, WIDTH>() for the specialisation that a plan names.
-template <typename Task>
-inline void specialise(const Shape& g, int width, Task* task) {
-  switch (g.kernel_h * 100 + g.stride_h * 10 + width) {
-    case 311: task->template run<3, 1, 1>(); break;
-    case 312: task->template run<3, 1, 2>(); break;
-    case 314: task->template run<3, 1, 4>(); break;
-    case 321: task->template run<3, 2, 1>(); break;
-    case 322: task->template run<3, 2, 2>(); break;
-    case 324: task->template run<3, 2, 4>(); break;
-    case 511: task->template run<5, 1, 1>(); break;
-    case 512: task->template run<5, 1, 2>(); break;
-    case 514: task->template run<5, 1, 4>(); break;
-    case 521: task->template run<5, 2, 1>(); break;
-    case 522: task->template run<5, 2, 2>(); break;
-    case 524: task->template run<5, 2, 4>(); break;
+inline TilePlan choose_tile(const Traffic& t, int element_size,
+    int processors) {
+  const std::vector<TilePlan> plans = tile_plans(t, element_size, false);
+  TilePlan best = TilePlan();
+  double least = -1;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const TilePlan& p = plans[i];
+    const int bytes = 
+        (run_elements(t, p) + other_elements(t, p)) * element_size;
+    int resident = resident_blocks(bytes, p.threads);
+    const double blocks = ceil_div(t.planes, p.planes) *
+        static_cast<double>(ceil_div(t.height, p.rows));
+    const double turn = turns(blocks, processors, &resident);
+    const double cost = turn * tile_cycles(t, p, bytes, resident);
+    if (least < 0 || cost < least) { least = cost; best = p; }
   }
+  return best;
 }
 
-// The layouts below are functions of (K, S, WIDTH), so that the plan and the
-// launches count alike.
-
-template <int K, int S, int WIDTH>
-struct ForwardLayout {
-  typedef Strip<K, S, WIDTH> L;
-  enum { BORDER = L::BELOW + L::ABOVE };
-  static int strips(const Shape& g, int packed) {
-    return strips_of<BORDER>(packed, g.out_width / L::V);
+// The tile and the number of images a block.
+inline TilePlan choose_weights(const Traffic& t, int images, int element_size,
+    int processors, int* images_a_block) {
+  const std::vector<TilePlan> plans = tile_plans(t, element_size, true);
+  TilePlan best = TilePlan();
+  double least = -1;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const TilePlan& p = plans[i];
+    const int bytes = 
+        (run_elements(t, p) + other_elements(t, p)) * element_size;
+    const int cuts = ceil_div(t.height, p.rows);
+    for (int now = images; now >= 1; now = now * 3 / 4) {
+      int resident = resident_blocks(bytes, p.threads);
+      const int parts = cuts * ceil_div(images, now);
+      const double blocks =
+          static_cast<double>(ceil_div(t.planes, p.planes)) * parts;
+      const double turn = turns(blocks, processors, &resident);
+      const double cost = turn * (now * tile_cycles(t, p, bytes, resident) +
+          kJoin) + (parts > 1 ? kJoinParts + 20 * parts : 0);
+      if (least < 0 || cost < least) {
+        least = cost;
+        best = p;
+        *images_a_block = now;
+      }
+    }
   }
-};
-
-template <int K, int S, int WIDTH>
-struct BackwardLayout {
-  enum {
-    V = WIDTH > 1 ? WIDTH / S : 1,
-    GROUP = WIDTH > 1 ? WIDTH : 1,
-    LEFT = (K - 1 - K / 2) / S,
-    RIGHT = (WIDTH - 1 + K / 2) / S,
-    BORDER = WIDTH > 1 ? (LEFT + V - 1) / V + RIGHT / V
-                       : S * ((K + S - 1) / S - 1)
-  };
-  static int strips(const Shape& g) {
-    return strips_of<BORDER>(g.num * g.channels, g.width / GROUP);
-  }
-};
+  return best;
+}
 
 // Backward-data of stride 1 is the forward pass of the mirrored filter.
 inline Shape mirrored(const Shape& g) {
@@ -803,172 +1060,136 @@ inline Shape mirrored(const Shape& g) {
   return m;
 }
 
-struct PlanTask {
-  const Shape& g;
-  int processors;
-  Plan* plan;
-
-  PlanTask(const Shape& shape, int count, Plan* result)
-      : g(shape), processors(count), plan(result) {}
-
-  template <int K, int S, int WIDTH>
-  void run() {
-    typedef ForwardLayout<K, S, WIDTH> Forward;
-    const int channels = g.channels * g.multiplier;
-    plan->forward_rows = choose_rows(Forward::strips(g, g.num * channels),
-        g.out_height, K, S, processors);
-    if (S == 1) {
-      plan->backward_rows = choose_rows(
-          Forward::strips(mirrored(g), g.num * channels), g.height, K, S,
-          processors);
-    } else {
-      plan->backward_rows = choose_rows(
-          BackwardLayout<K, S, WIDTH>::strips(g), g.height, K, 1, processors);
-    }
-    choose_weights(Forward::strips(g, g.num), channels, g, processors, plan);
-  }
-};
-
-// The widest load that every row's start is aligned for.
-inline int choose_width(const Shape& g) {
-  if (g.pad_w != g.kernel_w / 2) { return 1; }
-  return g.width % 4 == 0 ? 4 : g.width % 2 == 0 ? 2 : 1;
+inline Traffic forward_traffic(const Shape& g) {
+  const int k = g.kernel_h, s = g.stride_h, v = kColumns;
+  Traffic t = Traffic();
+  t.planes = g.num * g.channels * g.multiplier;
+  t.height = g.out_height;
+  t.width = g.out_width;
+  t.groups = ceil_div(g.out_width, v);
+  t.other_height = g.height;
+  t.other_width = g.width;
+  t.multiplier = g.multiplier;
+  t.rows_ratio = s;
+  t.border = k - s;
+  t.row_instructions = s * ((v - 1) * s + 3.0 * k + 2) + k * k * v + v + 4;
+  t.walk_instructions = 170 + 2.0 * k * k;
+  t.walk_border = (k + s - 1) / s - 1;
+  return t;
 }
 
+inline Traffic backward_traffic(const Shape& g) {
+  const int k = g.kernel_h, s = g.stride_h, v = kGatherColumns;
+  if (s == 1) { return forward_traffic(mirrored(g)); }
+  const int taps = (k + s - 1) / s;
+  Traffic t = Traffic();
+  t.planes = g.num * g.channels;
+  t.height = g.height;
+  t.width = g.width;
+  t.groups =
+      ceil_div((g.width - 1 + g.pad_w) / s - g.pad_w / s + 1, v);
+  t.other_height = g.out_height;
+  t.other_width = g.out_width;
+  t.multiplier = 1;
+  t.rows_ratio = 1.0 / s;
+  t.border = taps;
+  t.row_instructions =
+      (2.0 * (v + taps - 1) + 8 + k * k * v) / s + 3.0 * v * s;
+  t.walk_instructions = 180 + 2.0 * k * k;
+  t.walk_border = s * (taps - 1);
+  return t;
+}
+
+inline Traffic weights_traffic(const Shape& g) {
+  Traffic t = forward_traffic(g);
+  t.planes = g.channels * g.multiplier;
+  t.row_instructions += 2 * kColumns;
+  t.walk_instructions = 150;
+  return t;
+}
+
+// One of the kernels above; pad < kernel, so that reads stay near the rows.
 inline bool specialised(const Shape& g) {
-  const int64_t lanes = static_cast<int64_t>(g.num) * g.channels *
-      g.multiplier * (std::max(g.width, g.out_width) + kWarp);
   return g.kernel_h == g.kernel_w && (g.kernel_h == 3 || g.kernel_h == 5) &&
       g.stride_h == g.stride_w && (g.stride_h == 1 || g.stride_h == 2) &&
-      g.dilation_h == 1 && g.dilation_w == 1 && lanes < INT32_MAX;
+      g.dilation_h == 1 && g.dilation_w == 1 &&
+      g.pad_h < g.kernel_h && g.pad_w < g.kernel_w;
 }
 
-Plan make_plan(const Shape& g, int processors) {
+// The most stages that fit.
+inline int choose_stages(const Traffic& t, const TilePlan& p, int images,
+    int element_size) {
+  int stages = 1;
+  while (stages < kMaxStages && stages < images &&
+      (element_size == 8 ? shared_bytes<double>(t, p, true, stages + 1)
+                         : shared_bytes<float>(t, p, true, stages + 1)) <=
+      kTileBytes) {
+    ++stages;
+  }
+  return stages;
+}
+
+Plan make_plan(const Shape& g, int element_size, int processors) {
   Plan plan = Plan();
-  if (specialised(g)) {
-    plan.width = choose_width(g);
-    PlanTask task(g, processors, &plan);
-    specialise(g, plan.width, &task);
+  if (!specialised(g)) { return plan; }
+  if (g.out_width >= kColumns) {
+    const Traffic t = weights_traffic(g);
+    plan.forward = choose_tile(forward_traffic(g), element_size, processors);
+    plan.weights = choose_weights(t, g.num, element_size, processors,
+        &plan.weight_images);
+    plan.weight_stages =
+        choose_stages(t, plan.weights, plan.weight_images, element_size);
+  }
+  if (g.multiplier == 1 && (g.stride_w > 1 || g.width >= kColumns)) {
+    plan.backward = choose_tile(backward_traffic(g), element_size, processors);
   }
   return plan;
+}
+
+// Parts of a weight gradient that are joined at the end.
+int weight_parts(const Shape& g, const Plan& plan) {
+  return plan.weights.threads ? ceil_div(g.out_height, plan.weights.rows) *
+      ceil_div(g.num, plan.weight_images) : 0;
 }
 
 // ---------------------------------------------------------------------------
 // The launches.
 
-inline bool aligned(const void* a, const void* b) {
-  return (reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b)) %
-      16 == 0;
+template <typename T, int K, int S, bool FLIP>
+void launch_forward(const Shape& g, const TilePlan& p, const T* in,
+    const T* weight, const T* bias, T* out, cudaStream_t stream) {
+  const Traffic t = forward_traffic(g);
+  const Cut cut(p, t.height, t.groups, g);
+  const int blocks = ceil_div(t.planes, p.planes) * cut.tiles.divisor;
+  const int bytes = shared_bytes<T>(t, p, false, 1);
+  tile_forward<T, K, S, FLIP><<<blocks, p.threads, bytes, stream>>>(
+      g, cut, in, weight, bias, out);
 }
 
-inline int blocks_for(int strips, int segments) {
-  return ceil_div(strips, kWarpsPerBlock) * segments;
+template <typename T, int K, int S>
+void launch_backward(const Shape& g, const TilePlan& p, const T* top_diff,
+    const T* weight, T* bottom_diff, cudaStream_t stream) {
+  const Traffic t = backward_traffic(g);
+  const Cut cut(p, t.height, t.groups, g);
+  const int blocks = ceil_div(t.planes, p.planes) * cut.tiles.divisor;
+  const int bytes = shared_bytes<T>(t, p, false, 1);
+  tile_backward<T, K, S><<<blocks, p.threads, bytes, stream>>>(
+      g, cut, top_diff, weight, bottom_diff);
 }
 
-// Elements of each tensor that a lane asks for before it uses the first.
-#ifndef DEPTHWISE_IN_FLIGHT
-#define DEPTHWISE_IN_FLIGHT 8
-#endif
-template <int ELEMENTS>
-struct Ahead {
-  enum { ROWS = DEPTHWISE_IN_FLIGHT > ELEMENTS ?
-                DEPTHWISE_IN_FLIGHT / ELEMENTS : 1 };
-};
-
-template <typename T, bool FLIP>
-struct ForwardTask {
-  const Shape& g;
-  int rows;
-  const T *in, *weight, *bias;
-  T* out;
-  cudaStream_t stream;
-
-  ForwardTask(const Shape& shape, int r, const T* i, const T* w, const T* b,
-      T* o, cudaStream_t s)
-      : g(shape), rows(r), in(i), weight(w), bias(b), out(o), stream(s) {}
-
-  template <int K, int S, int WIDTH>
-  void run() {
-    const int segments = ceil_div(g.out_height, rows);
-    const int strips = ForwardLayout<K, S, WIDTH>::strips(
-        g, g.num * g.channels * g.multiplier);
-    walk_forward<T, K, S, WIDTH, FLIP,
-                 Ahead<Strip<K, S, WIDTH>::N * S>::ROWS>
-        <<<blocks_for(strips, segments), kWarp * kWarpsPerBlock, 0, stream>>>(
-            g, rows, segments, in, weight, bias, out);
-  }
-};
-
-template <typename T>
-struct BackwardTask {
-  const Shape& g;
-  int rows;
-  const T *top_diff, *weight;
-  T* bottom_diff;
-  cudaStream_t stream;
-
-  BackwardTask(const Shape& shape, int r, const T* t, const T* w, T* b,
-      cudaStream_t s)
-      : g(shape), rows(r), top_diff(t), weight(w), bottom_diff(b), stream(s) {}
-
-  template <int K, int S, int WIDTH>
-  void run() { launch<K, S, WIDTH>(Choose<S == 1, (WIDTH > 1)>()); }
-
- private:
-  template <bool MIRRORED, bool WIDE> struct Choose {};
-
-  template <int K, int S, int WIDTH, bool WIDE>
-  void launch(Choose<true, WIDE>) {
-    const Shape m = mirrored(g);
-    ForwardTask<T, true> task(m, rows, top_diff, weight, NULL, bottom_diff,
-        stream);
-    task.template run<K, S, WIDTH>();
-  }
-  template <int K, int S, int WIDTH>
-  void launch(Choose<false, false>) {
-    const int segments = ceil_div(g.height, rows);
-    const int strips = BackwardLayout<K, S, WIDTH>::strips(g);
-    walk_backward<T, K, S, Ahead<2>::ROWS>
-        <<<blocks_for(strips, segments), kWarp * kWarpsPerBlock, 0, stream>>>(
-            g, rows, segments, top_diff, weight, bottom_diff);
-  }
-  template <int K, int S, int WIDTH>
-  void launch(Choose<false, true>) {
-    const int segments = ceil_div(g.height, rows);
-    const int strips = BackwardLayout<K, S, WIDTH>::strips(g);
-    walk_backward_aligned<T, K, S, WIDTH, Ahead<WIDTH>::ROWS>
-        <<<blocks_for(strips, segments), kWarp * kWarpsPerBlock, 0, stream>>>(
-            g, rows, segments, top_diff, weight, bottom_diff);
-  }
-};
-
-template <typename T>
-struct WeightTask {
-  const Shape& g;
-  const Plan& plan;
-  const T *in, *top_diff;
-  T *weight_diff, *bias_diff, *partial;
-  unsigned* finished;
-  cudaStream_t stream;
-
-  WeightTask(const Shape& shape, const Plan& p, const T* i, const T* t, T* w,
-      T* b, T* part, unsigned* f, cudaStream_t s)
-      : g(shape), plan(p), in(i), top_diff(t), weight_diff(w), bias_diff(b),
-        partial(part), finished(f), stream(s) {}
-
-  template <int K, int S, int WIDTH>
-  void run() {
-    typedef Strip<K, S, WIDTH> L;
-    const int segments = ceil_div(g.out_height, plan.weight_rows);
-    const int tasks =
-        ForwardLayout<K, S, WIDTH>::strips(g, g.num) * segments;
-    walk_weights<T, K, S, WIDTH, Ahead<L::N * S + L::V>::ROWS>
-        <<<g.channels * g.multiplier * plan.weight_chunks,
-           kWarp * plan.weight_warps, 0, stream>>>(
-            g, plan.weight_rows, segments, tasks, plan.weight_chunks, in,
-            top_diff, weight_diff, bias_diff, partial, finished);
-  }
-};
+template <typename T, int K, int S>
+void launch_weights(const Shape& g, const Plan& plan, const T* in,
+    const T* top_diff, T* weight_diff, T* bias_diff, T* partial,
+    unsigned* finished, cudaStream_t stream) {
+  const TilePlan& p = plan.weights;
+  const Traffic t = weights_traffic(g);
+  const Cut cut(p, t.height, t.groups, g);
+  const int blocks = ceil_div(t.planes, p.planes) * weight_parts(g, plan);
+  const int bytes = shared_bytes<T>(t, p, true, plan.weight_stages);
+  tile_weights<T, K, S><<<blocks, p.threads, bytes, stream>>>(
+      g, cut, plan.weight_images, plan.weight_stages, tile_space<T>(t, p), in,
+      top_diff, weight_diff, bias_diff, partial, finished);
+}
 
 inline int generic_blocks(int count) {
   return std::min(ceil_div(count, kGenericThreads), 65535);
@@ -977,49 +1198,71 @@ inline int generic_blocks(int count) {
 template <typename T>
 void forward(const Shape& g, const Plan& plan, const T* in, const T* weight,
     const T* bias, T* out, cudaStream_t stream) {
-  if (plan.width > 0) {
-    ForwardTask<T, false> task(g, plan.forward_rows, in, weight, bias, out,
-        stream);
-    specialise(g, aligned(in, out) ? plan.width : 1, &task);
-  } else {
-    const int count =
-        g.num * g.channels * g.multiplier * g.out_height * g.out_width;
-    generic_forward<T><<<generic_blocks(count), kGenericThreads, 0, stream>>>(
-        g, count, in, weight, bias, out);
+  const TilePlan& p = plan.forward;
+  switch (p.threads ? g.kernel_h * 10 + g.stride_h : 0) {
+    case 31:
+      return launch_forward<T, 3, 1, false>(g, p, in, weight, bias, out, stream);
+    case 32:
+      return launch_forward<T, 3, 2, false>(g, p, in, weight, bias, out, stream);
+    case 51:
+      return launch_forward<T, 5, 1, false>(g, p, in, weight, bias, out, stream);
+    case 52:
+      return launch_forward<T, 5, 2, false>(g, p, in, weight, bias, out, stream);
   }
+  const int count =
+      g.num * g.channels * g.multiplier * g.out_height * g.out_width;
+  generic_forward<T><<<generic_blocks(count), kGenericThreads, 0, stream>>>(
+      g, count, in, weight, bias, out);
 }
 
 template <typename T>
 void backward_data(const Shape& g, const Plan& plan, const T* top_diff,
     const T* weight, T* bottom_diff, cudaStream_t stream) {
-  if (plan.width > 0 && g.multiplier == 1) {
-    BackwardTask<T> task(g, plan.backward_rows, top_diff, weight, bottom_diff,
-        stream);
-    specialise(g, aligned(top_diff, bottom_diff) ? plan.width : 1, &task);
-  } else {
-    const int count = g.num * g.channels * g.height * g.width;
-    generic_backward<T><<<generic_blocks(count), kGenericThreads, 0, stream>>>(
-        g, count, top_diff, weight, bottom_diff);
+  const TilePlan& p = plan.backward;
+  const T* const no_bias = NULL;
+  switch (p.threads ? g.kernel_h * 10 + g.stride_h : 0) {
+    case 31:
+      return launch_forward<T, 3, 1, true>(mirrored(g), p, top_diff, weight,
+          no_bias, bottom_diff, stream);
+    case 32:
+      return launch_backward<T, 3, 2>(g, p, top_diff, weight, bottom_diff,
+          stream);
+    case 51:
+      return launch_forward<T, 5, 1, true>(mirrored(g), p, top_diff, weight,
+          no_bias, bottom_diff, stream);
+    case 52:
+      return launch_backward<T, 5, 2>(g, p, top_diff, weight, bottom_diff,
+          stream);
   }
+  const int count = g.num * g.channels * g.height * g.width;
+  generic_backward<T><<<generic_blocks(count), kGenericThreads, 0, stream>>>(
+      g, count, top_diff, weight, bottom_diff);
 }
 
-// Adds to weight_diff and bias_diff; either may be NULL. The workspace has
-// workspace_sums(g, plan) elements, and as many zeros as there are output
-// channels in `finished`, which are zeros again afterwards.
+// Adds to weight_diff and bias_diff; either may be NULL. `partial` has
+// weight_parts(g, plan) * output channels * (kernel area + 1) elements, and
+// `finished` a zero for each output channel, which is a zero again afterwards.
 template <typename T>
 void backward_weights(const Shape& g, const Plan& plan, const T* in,
     const T* top_diff, T* weight_diff, T* bias_diff, T* partial,
     unsigned* finished, cudaStream_t stream) {
-  if (plan.width > 0) {
-    WeightTask<T> task(g, plan, in, top_diff, weight_diff, bias_diff, partial,
-        finished, stream);
-    specialise(g, aligned(in, top_diff) ? plan.width : 1, &task);
-  } else {
-    const int sums =
-        g.channels * g.multiplier * (g.kernel_h * g.kernel_w + 1);
-    generic_weights<T><<<sums, kGenericThreads, 0, stream>>>(
-        g, in, top_diff, weight_diff, bias_diff);
+  switch (plan.weights.threads ? g.kernel_h * 10 + g.stride_h : 0) {
+    case 31:
+      return launch_weights<T, 3, 1>(g, plan, in, top_diff, weight_diff,
+          bias_diff, partial, finished, stream);
+    case 32:
+      return launch_weights<T, 3, 2>(g, plan, in, top_diff, weight_diff,
+          bias_diff, partial, finished, stream);
+    case 51:
+      return launch_weights<T, 5, 1>(g, plan, in, top_diff, weight_diff,
+          bias_diff, partial, finished, stream);
+    case 52:
+      return launch_weights<T, 5, 2>(g, plan, in, top_diff, weight_diff,
+          bias_diff, partial, finished, stream);
   }
+  const int sums = g.channels * g.multiplier * (g.kernel_h * g.kernel_w + 1);
+  generic_weights<T><<<sums, kGenericThreads, 0, stream>>>(
+      g, in, top_diff, weight_diff, bias_diff);
 }
 
 }  // namespace depthwise

@@ -40,15 +40,24 @@ struct Shape {
   int pad_h, pad_w, dilation_h, dilation_w;
 };
 
-/// @brief How the GPU kernels cut up one shape; see make_plan.
-struct Plan {
-  int width;  // columns a load, 0 for the generic kernels
-  int forward_rows, backward_rows;
-  int weight_rows, weight_warps, weight_chunks;
+/// @brief How one direction is cut into tiles, a block of threads each.
+struct TilePlan {
+  int planes;   // whole planes a tile; 1 where planes are cut into rows
+  int rows;     // rows a tile
+  int walk;     // rows a thread
+  int threads;  // 0: the generic kernels
 };
 
-/// @brief The plan of least cost on a GPU of so many multiprocessors.
-Plan make_plan(const Shape& shape, int processors);
+/// @brief How the GPU computes one shape.
+struct Plan {
+  TilePlan forward, backward, weights;
+  int weight_images;  // images whose weight gradients one block adds up
+  int weight_stages;  // of them, how many are loaded at a time
+};
+
+/// @brief The plan of least cost for elements of so many bytes on a GPU of so
+///        many multiprocessors.
+Plan make_plan(const Shape& shape, int element_size, int processors);
 
 }  // namespace depthwise
 }  // namespace caffe
