@@ -293,6 +293,8 @@ def test_a_driver_that_is_too_old() -> None:
 def test_minor_versions_of_a_major_share_a_driver() -> None:
     made = plan(machine(RTX_4090, driver="525.60.13", driver_cuda="12.0", toolkits=(toolkit("12.4"),)))
     assert not made.conflicts
+    assert "driver-without-ptx" in notes(made)
+    assert "driver-without-ptx" not in notes(plan(machine(RTX_4090, driver_cuda="12.4", toolkits=(toolkit("12.4.1"),))))
 
 
 def test_jetson_has_no_driver_of_its_own_number() -> None:
@@ -540,6 +542,12 @@ def test_a_toolkit_of_conda_comes_after_others_and_is_linked_to_in_parts() -> No
         ("cuda/lib64", f"{target}/lib"),
     ]
     assert alone.run_paths == (".caffeup/cuda/lib64",)
+
+
+def test_tf32_is_for_cudnn_8_and_newer() -> None:
+    here = machine(RTX_4090, toolkits=(toolkit("12.4"),), **cudnn("9.1.0"))
+    assert "-DCAFFEUP_TF32=1" in value_of(plan(here, tf32=True), "COMMON_FLAGS")
+    assert "-DCAFFEUP_TF32=1" not in value_of(plan(here), "COMMON_FLAGS")
 
 
 def test_cudnn_off_and_on_by_request() -> None:

@@ -9,7 +9,7 @@ from packaging.version import Version
 from caffeup.model.base import ComputeCapability, Value
 from caffeup.model.finding import Evidence, Finding
 from caffeup.model.machine import CudnnHeader, CudnnLibrary, Toolkit
-from caffeup.model.plan import Alternative, Link, Switch
+from caffeup.model.plan import Alternative, ConfigLine, Link, Switch
 from caffeup.plan.case import Case
 from caffeup.plan.part import Part, conflict, decision, line, note, remedy
 from caffeup.plan.places import linked_anyway, loaded_anyway, placed, searched_anyway, under
@@ -205,12 +205,22 @@ def _on(case: Case, toolkit: Toolkit, best: Pair, rejected: tuple[Alternative, .
         library_dirs=libraries,
         part=Part(
             decisions=(decision("cudnn", str(header.version), because, rejected=rejected),),
-            config=(line("USE_CUDNN", "1", because=f"cuDNN {header.version}: header and library agree"),),
+            config=(
+                line("USE_CUDNN", "1", because=f"cuDNN {header.version}: header and library agree"),
+                *_tf32(case, header.version),
+            ),
             links=tuple(links),
             notes=tuple(notes),
             run_paths=runs,
         ),
     )
+
+
+def _tf32(case: Case, version: Version) -> tuple[ConfigLine, ...]:
+    """From cuDNN 8 on convolutions may round to TF32 by themselves; the shim keeps them from it unless this is defined."""
+    if not case.request.tf32 or version.major < 8:
+        return ()
+    return (line("COMMON_FLAGS", "-DCAFFEUP_TF32=1", because="asked for with --tf32: faster, and less exact", operator="+="),)
 
 
 def _off(case: Case, because: str, rejected: tuple[Alternative, ...]) -> Cudnn:

@@ -185,6 +185,20 @@ def _last_release(cc: ComputeCapability, case: Case) -> Optional[Version]:
 
 
 def _notes(best: Toolkit, case: Case) -> tuple[Finding, ...]:
+    return (*_older_driver(best, case), *_differing_facts(best, case))
+
+
+def _older_driver(best: Toolkit, case: Case) -> tuple[Finding, ...]:
+    """Within one major an older driver runs SASS, but cannot compile the PTX of a newer toolkit."""
+    driver = case.machine.graphics.driver
+    if driver is None or driver.cuda is None or driver.cuda.release[:2] >= best.version.release[:2] or driver_too_old(best, case):
+        return ()
+    title = f"the driver supports CUDA {driver.cuda}, the toolkit is {best.version}: code for the GPUs here runs, PTX does not"
+    ways = (remedy(f"for PTX, install driver {case.facts.driver_of(best.version) or 'of the same CUDA'} or newer"),)
+    return (note("driver-without-ptx", title, "What was built runs on the GPUs it was built for only.", remedies=ways),)
+
+
+def _differing_facts(best: Toolkit, case: Case) -> tuple[Finding, ...]:
     if not best.asked or not best.sass:
         return ()
     table = case.facts.compute_capabilities(best.version)
