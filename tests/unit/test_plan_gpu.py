@@ -10,6 +10,7 @@ from packaging.version import Version
 
 from caffeup.model.machine import CudnnHeader, CudnnLibrary, GpuState, Machine, Python, PythonKind, System, ToolkitLayout
 from caffeup.model.plan import Plan, Switch
+from caffeup.plan.packages import required
 from planvalues import (
     GIB,
     KEYS,
@@ -64,6 +65,16 @@ def test_a_gpu_without_a_toolkit_is_never_a_silent_cpu_build() -> None:
     assert any("11.8 or newer, not newer than 12.2" in text for text in ways)
     assert any("--cpu" in command for one in made.conflicts[0].remedies for command in one.commands)
     assert not any(one.by_caffeup for one in made.conflicts[0].remedies)
+
+
+def test_the_distributions_own_toolkit_is_offered_where_it_knows_the_gpu() -> None:
+    def commands(card: str, driver: str) -> list[str]:
+        made = plan(machine(gpu("card", card), driver=driver))
+        return [command for one in made.conflicts[0].remedies for command in one.commands]
+
+    assert "sudo apt-get install nvidia-cuda-toolkit" in commands("8.6", "535.154.05")
+    assert "sudo apt-get install nvidia-cuda-toolkit" not in commands("8.9", "535.154.05")
+    assert "sudo apt-get install nvidia-cuda-toolkit" not in commands("8.6", "418.39")
 
 
 def test_wheels_are_offered_where_they_can_serve() -> None:
@@ -363,8 +374,17 @@ def test_without_cuda_the_default_compiler_serves() -> None:
 
 def test_no_compiler_is_something_to_install() -> None:
     made = plan(machine(compilers=()))
-    assert "g++" in made.packages
+    assert required(made) == ("g++",)
     assert not made.conflicts
+    assert required(plan(machine(RTX_4090, toolkits=(toolkit("12.4"),), compilers=()))) == ("g++",)
+
+
+def test_a_compiler_that_would_be_refused_is_not_installed() -> None:
+    debian = System(distro="debian", distro_version="12", cores=2, root=True)
+    made = plan(machine(RTX_4090, toolkits=(toolkit("11.8"),), compilers=(), system=debian))
+    assert ids(made) == {"compiler-too-new"}
+    assert "g++" not in made.packages
+    assert made.conflicts[0].remedies[0].commands == ("sudo apt-get install g++-11",)
 
 
 def test_a_broken_compiler_is_a_conflict() -> None:

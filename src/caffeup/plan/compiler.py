@@ -7,12 +7,12 @@ from typing import Optional
 
 from caffeup.facts.ranges import Range
 from caffeup.model.base import Value
-from caffeup.model.finding import Evidence, Finding
+from caffeup.model.finding import Evidence, Finding, Severity
 from caffeup.model.machine import Compiler, Toolkit
 from caffeup.model.plan import Alternative, Link
 from caffeup.plan.case import Case
 from caffeup.plan.fitness import newest_clang, newest_gcc
-from caffeup.plan.part import Part, conflict, decision, line, remedy
+from caffeup.plan.part import Part, conflict, decision, line, note, remedy
 from caffeup.plan.places import LINKS
 
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+-")
@@ -90,9 +90,20 @@ def _none(case: Case, toolkit: Optional[Toolkit], judged: list[tuple[Compiler, s
     working = [one for one, _ in judged if one.works and one.kind == "gcc"]
     if toolkit is not None and limit is not None and working:
         return Chosen(part=Part(conflicts=(_too_new(case, toolkit, limit, seen),)))
-    if any(one.works for one, _ in judged) or not judged:
-        return Chosen(part=Part(packages=("g++",), conflicts=(_missing(seen),) if judged else ()))
-    return Chosen(part=Part(conflicts=(_missing(seen),)))
+    if not judged:
+        return Chosen(part=_to_install(case, toolkit, limit))
+    return Chosen(part=Part(packages=("g++",), conflicts=(_missing(seen),)))
+
+
+def _to_install(case: Case, toolkit: Optional[Toolkit], limit: Optional[int]) -> Part:
+    """No compiler at all: the distribution's own comes, unless it is known that nvcc would refuse it."""
+    system = case.machine.system
+    default = case.facts.default_gcc(system.distro, system.distro_version)
+    if toolkit is not None and limit is not None and default is not None and default > limit:
+        own = Evidence(where=f"{system.distro} {system.distro_version}", text=f"its g++ is {default}")
+        return Part(conflicts=(_too_new(case, toolkit, limit, (own,)),))
+    absent = note("missing-library", "g++ is missing", "every build calls it", severity=Severity.PROBLEM, affects="g++")
+    return Part(packages=("g++",), notes=(absent,))
 
 
 def _missing(seen: tuple[Evidence, ...]) -> Finding:

@@ -88,6 +88,7 @@ def no_toolkit(case: Case) -> Finding:
         ways.append(
             remedy("use CUDA 13 from NVIDIA's own wheels, in your folder", case.again("--cuda", "wheels"), by_caffeup=True)
         )
+    ways += _packaged(case)
     ways.append(remedy(f"install a CUDA toolkit: {toolkit_to_install(case)}"))
     if case.tree.cpu_only:
         ways.append(remedy("build without the GPU", case.again("--cpu")))
@@ -98,6 +99,20 @@ def no_toolkit(case: Case) -> Finding:
         evidence=_looked("CUDA toolkit", case),
         remedies=ways,
     )
+
+
+def _packaged(case: Case) -> list[Remedy]:
+    """The distribution's own toolkit, where it knows the GPUs and the driver is new enough for it."""
+    system, graphics = case.machine.system, case.machine.graphics
+    packaged = case.facts.packaged_toolkit(system.distro, system.distro_version)
+    known = case.facts.compute_capabilities(packaged) if packaged is not None else ()
+    driver = graphics.driver.release if graphics.driver is not None else None
+    if packaged is None or driver is None or driver < Version(case.facts.minimum_driver(packaged) or "0"):
+        return []
+    if not graphics.gpus or any(gpu.compute_capability not in known for gpu in graphics.gpus):
+        return []
+    text = f"install the distribution's own CUDA {packaged}, which knows this GPU"
+    return [remedy(text, "sudo apt-get install nvidia-cuda-toolkit")]
 
 
 def toolkit_to_install(case: Case) -> str:
