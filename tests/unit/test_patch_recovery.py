@@ -82,6 +82,16 @@ def killed_at(step: int, work: Callable[[], object], monkeypatch: pytest.MonkeyP
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
 
 
+def killed_after_writing(tree: Path, facts: Facts, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Die when every file is written and none is checked."""
+
+    def work() -> None:
+        monkeypatch.setattr("caffeup.patch.engine._verify", lambda *_: os._exit(9))
+        engine.apply(str(tree), plan, facts, CONFIG, host=RealHost())
+
+    return killed_at(1000, work, monkeypatch)
+
+
 def strays(root: Path) -> list[str]:
     return [str(path) for path in root.rglob("*") if path.name.endswith(".caffeup-new") and "undo" not in path.parts]
 
@@ -122,7 +132,15 @@ def test_revert_killed_at_any_point(tree: Path, facts: Facts, plan: Plan, monkey
 
 
 def test_the_next_apply_repairs_by_itself(tree: Path, facts: Facts, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert killed_at(12, lambda: engine.apply(str(tree), plan, facts, CONFIG), monkeypatch)
+    assert killed_after_writing(tree, facts, plan, monkeypatch)
+    assert (tree / JOURNAL).exists()
+    for read in (
+        lambda: engine.preview(str(tree), plan, facts),
+        lambda: engine.status(str(tree)),
+        lambda: engine.diff(str(tree)),
+    ):
+        with pytest.raises(PatchFailed, match="half through, or was killed"):
+            read()
     engine.apply(str(tree), plan, facts, CONFIG)
     assert (tree / "b.py").read_text() == "new b\n"
     engine.revert(str(tree))
@@ -132,11 +150,7 @@ def test_the_next_apply_repairs_by_itself(tree: Path, facts: Facts, plan: Plan, 
 def test_what_somebody_changed_after_the_kill_is_kept(
     tree: Path, facts: Facts, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def died_after_writing() -> None:
-        monkeypatch.setattr("caffeup.patch.engine._verify", lambda *_: os._exit(9))
-        engine.apply(str(tree), plan, facts, CONFIG, host=RealHost())
-
-    assert killed_at(1000, died_after_writing, monkeypatch)
+    assert killed_after_writing(tree, facts, plan, monkeypatch)
     assert (tree / "a.py").read_text() == "new a\n"
     (tree / "a.py").write_text("mine\n")
     found = engine.recover(str(tree))

@@ -143,7 +143,5 @@ def finding_of(checked: Checked) -> Finding:
         why="Each touched file is compiled alone before anything is kept; everything was taken back.",
         affects=target.entry,
         evidence=(evidence,),
-        remedies=(
-            Remedy(text="Apply without the check, and see what the build says.", commands=("caffeup patch apply --no-check",)),
-        ),
+        remedies=(Remedy(text="See what would be changed, and what else is in this file.", commands=("caffeup patch preview",)),),
     )

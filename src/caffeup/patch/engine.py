@@ -33,7 +33,7 @@ def preview(
     tree_root: str, plan: Plan, facts: Facts, config_text: Optional[str] = None, only: tuple[str, ...] = ()
 ) -> tuple[PatchEntry, ...]:
     """The state of every entry of the plan in this tree, and of what is applied and no longer wanted; nothing is written."""
-    disk = Disk(tree_root)
+    disk = _settled(tree_root)
     ledger = load_ledger(disk)
     return _work_out(disk, ledger, plan, facts, config_text, only).entries
 
@@ -110,14 +110,14 @@ def status(
     """With a plan, the same as ``preview``; without, what the ledger says is applied, and what was changed since."""
     if plan is not None and facts is not None:
         return preview(tree_root, plan, facts, config_text)
-    disk = Disk(tree_root)
+    disk = _settled(tree_root)
     ledger = load_ledger(disk)
     return Converge(disk, ledger, tuple(entry_of(record, disk) for record in ledger.entries)).run().entries
 
 
 def diff(tree_root: str, plan: Optional[Plan] = None, facts: Optional[Facts] = None, config_text: Optional[str] = None) -> str:
     """A unified diff: without a plan, of all that was changed in the tree; with one, of what applying would still change."""
-    disk = Disk(tree_root)
+    disk = _settled(tree_root)
     ledger = load_ledger(disk)
     if plan is not None and facts is not None:
         changes = _work_out(disk, ledger, plan, facts, config_text, ()).changes
@@ -135,6 +135,18 @@ def recover(tree_root: str) -> Recovery:
         raise DiskError(
             f"{error.filename or tree_root} cannot be written: {error.strerror}", commands=("caffeup patch status",)
         ) from error
+
+
+def _settled(tree_root: str) -> Disk:
+    """The tree, for reading; ``PatchFailed`` where a run is half through, of which nothing true can be said."""
+    disk = Disk(tree_root)
+    if not disk.read(transaction.JOURNAL).absent:
+        raise PatchFailed(
+            "a run that changes this tree is half through, or was killed",
+            advice="If none is at work, the next apply or revert repairs the tree first.",
+            commands=("caffeup patch apply",),
+        )
+    return disk
 
 
 def _work_out(disk: Disk, ledger: Ledger, plan: Plan, facts: Facts, config: Optional[str], only: tuple[str, ...]) -> Worked:
