@@ -22,6 +22,10 @@ from caffeup.source.origin import recorded_origin
 from caffeup.source.problems import Unreachable
 
 
+_QUICK = 2.0
+"""Seconds that a fetch may take without a word about its progress."""
+
+
 class Wanted(msgspec.Struct, frozen=True):
     """What a request's source comes to."""
 
@@ -88,7 +92,9 @@ def _fetch(session: Session, ui: Ui, stages: Stages, source: str, folder: Path, 
         shown, begun = ui.progress("fetch"), time.monotonic()
 
         def show(what: str, done: int, total: int) -> None:
-            shown.show(Status(done=done, total=total or None, current=what, elapsed=time.monotonic() - begun))
+            elapsed = time.monotonic() - begun
+            if total and elapsed > _QUICK:
+                shown.show(Status(done=round(100 * done / total), total=100, current=f"% {what}", elapsed=elapsed))
 
         try:
             origin = fetch(source, folder, session.facts, session.host, progress=show, asked_for=asked_for)

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from caffeup.app.words import graphics_line, system_line
-from caffeup.model.finding import Finding, Severity
+from caffeup.model.finding import Confidence, Finding, Severity
 from caffeup.model.machine import Machine
 from caffeup.model.outcome import Check, PatchEntry, Report, TestReport
 from caffeup.model.plan import Plan
@@ -64,6 +64,10 @@ def finding(one: Finding) -> Iterator[str]:
         yield from _wrapped("why   ", one.why)
     for seen in one.evidence:
         yield f"    seen  {seen}"
+    if one.confidence is not Confidence.CERTAIN:
+        yield from _wrapped(
+            "sure  ", f"{one.confidence}: {one.confidence_because}" if one.confidence_because else str(one.confidence)
+        )
     for remedy in one.remedies:
         yield from _wrapped("mend  ", remedy.text)
         for command in remedy.commands:

@@ -62,7 +62,7 @@ def install(
             advice="This needs root, or sudo without a password:",
             commands=_commands(plan),
         )
-    if not ask(f"Install {_count(plan.packages)} ({' '.join(plan.packages)})?"):
+    if not ask(f"Install {_count(plan.packages)}?"):
         raise DependencyError("not installed: no consent was given", commands=_commands(plan))
     manager = distros.manager_named(plan.manager)
     notes = _update(plan, manager, run)
