@@ -25,7 +25,13 @@ ROWS = [
     for field in kind.__struct_fields__
     for row in getattr(FACTS.reader.table(name, kind), field)
 ]
-RANGES = {"gpu": ("cuda", "cudnn"), "jetson": ("cuda",), "cuda": ("cuda",), "host_compiler": ("cuda", "gcc"), "cudnn": ("cudnn", "cuda")}
+RANGES = {
+    "gpu": ("cuda", "cudnn"),
+    "jetson": ("cuda",),
+    "cuda": ("cuda",),
+    "host_compiler": ("cuda", "gcc"),
+    "cudnn": ("cudnn", "cuda"),
+}
 FIX_RANGES = tuple(name for name in Condition.__struct_fields__ if name not in ("mode", "fork", "distro", "arch", "tree"))
 
 
