@@ -11,9 +11,9 @@ import pytest
 
 from caffeup.bundle import bundled
 from caffeup.facts.load import load_facts
-from caffeup.model.fix import Edit, NewFile, Shim
+from caffeup.model.fix import Edit, NewFile, Shim, ShimLibrary
 from caffeup.patch.edits import parse_edit
-from caffeup.patch.wanted import entries_of, shim_files
+from caffeup.patch.wanted import entries_of, shim_files, shim_library
 
 SHIMS = bundled("patches") / "shims"
 EDITS = bundled("patches") / "edits"
@@ -222,6 +222,32 @@ def test_standard_headers_come_with_what_common_hpp_includes_first(tmp_path: Pat
 @pytest.mark.parametrize("source", sorted(set(SOURCES) - {"videoio-first"}))
 def test_opencv_as_it_is_installed_here(source: str) -> None:
     assert compiles(COMPILERS[0], "c++17", SOURCES[source] + USE, SHIMS / "opencv", Path("/usr/include/opencv4")) == ""
+
+
+@needs_compiler
+@pytest.mark.parametrize("shared", [False, True])
+def test_shim_libraries_link(tmp_path: Path, shared: bool) -> None:
+    for library in (ShimLibrary(name="vanished"), ShimLibrary(name="renamed", links="m pthread")):
+        path, image = shim_library(library)
+        (tmp_path / Path(path).name).write_bytes(image.data or b"")
+    source = tmp_path / "a.cpp"
+    source.write_text('extern "C" double cos(double);\nint main(int count, char**) { return cos(count) > 2; }\n')
+    flags = ("-shared", "-fPIC", "-Wl,-z,defs") if shared else ()
+    argv = [
+        COMPILERS[0],
+        "-nodefaultlibs",
+        *flags,
+        str(source),
+        "-o",
+        str(tmp_path / "out"),
+        "-L",
+        str(tmp_path),
+        "-lvanished",
+        "-lrenamed",
+        "-lc",
+    ]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize("shim", sorted(SHIMS.rglob("*.h*")), ids=lambda path: str(path.relative_to(SHIMS)))
