@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -72,7 +73,11 @@ def _decode(kind: type, value: object) -> object:
 
 def to_json(value: object, *, indent: int = 2) -> str:
     """Encode any value; the same value always gives the same text."""
-    return msgspec.json.format(msgspec.json.encode(value, enc_hook=_encode, order="sorted"), indent=indent).decode() + "\n"
+    encoded = msgspec.json.encode(value, enc_hook=_encode, order="sorted")
+    if sys.version_info < (3, 10) and isinstance(value, Value):
+        # There an empty tuple is not always the one that is a field's default, and would be written out.
+        encoded = msgspec.json.encode(from_json(encoded, type(value)), enc_hook=_encode, order="sorted")
+    return msgspec.json.format(encoded, indent=indent).decode() + "\n"
 
 
 def from_json(text: str | bytes, kind: type[T]) -> T:
