@@ -1,5 +1,5 @@
 """A machine played back from a folder under tests/machines/; see the README there."""
-# ruff: noqa: PTH110, PTH112, PTH113, PTH207, ARG002 - a Host speaks of paths as text
+# ruff: noqa: PTH110, PTH112, PTH113, PTH207 - a Host speaks of paths as text
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Told:
         self._answers = answers
         self.asked: list[tuple[str, ...]] = []
 
-    def run(self, argv: tuple[str, ...], *, timeout: float = 10.0, stdin: str = "") -> Optional[Output]:  # noqa: ARG002
+    def run(self, argv: tuple[str, ...], *, timeout: float = 10.0, stdin: str = "") -> Optional[Output]:
         self.asked.append(argv)
         inside = argv[argv.index("sh") + 5 :]
         return self._answers.get(inside[0].replace("+", "p"), Output(status=127, stderr="not found"))

@@ -9,6 +9,7 @@ import pytest
 from packaging.version import Version
 
 from caffeup.model.base import from_json, to_json
+from caffeup.model.finding import Finding, Severity
 from caffeup.model.machine import Machine, PythonKind, System
 from caffeup.model.plan import Plan, Switch
 from caffeup.plan.packages import required
@@ -491,3 +492,9 @@ def test_decisions_have_one_key_each() -> None:
 def test_an_unknown_key_has_no_decision() -> None:
     with pytest.raises(KeyError):
         plan(machine()).decision("weather")
+
+
+def test_what_is_wrong_in_the_tree_stands_in_the_way() -> None:
+    broken = Finding(id="tree-half", severity=Severity.PROBLEM, title="half a tree")
+    odd = Finding(id="tree-odd", severity=Severity.WARNING, title="odd")
+    assert ids(plan(machine(), tree(findings=(broken, odd)))) == {"tree-half"}

@@ -21,7 +21,6 @@ from caffeup.source.fetch import default_folder, fetch
 from caffeup.source.origin import recorded_origin
 from caffeup.source.problems import Unreachable
 
-
 _QUICK = 2.0
 """Seconds that a fetch may take without a word about its progress."""
 

@@ -6,17 +6,19 @@ import posixpath
 import re
 import shlex
 
-from caffeup.model.finding import Finding
+from caffeup.model.finding import Finding, Severity
 from caffeup.model.plan import ConfigLine
 from caffeup.plan.case import Case
 from caffeup.plan.part import Part, conflict, line, remedy
 
 BUILD, RELEASE, DEBUG, DISTRIBUTE = "build", ".build_release", ".build_debug", "distribute"
+_SAID_HERE = ("tree-no-makefile", "tree-makefile-without-config", "tree-path")
+"""Findings of the inspection that the plan tells in its own words."""
 _TROUBLE = re.compile(r"[\s$#\"'\\:;%&|<>()*?\[\]`]")
 
 
 def check_tree(case: Case) -> tuple[Finding, ...]:
-    """Conflicts of the tree: no Makefile, or a path that make and the shell would not survive."""
+    """Conflicts of the tree: no Makefile, a path that make and the shell would not survive, and what its inspection found."""
     found = []
     if not case.tree.makefile:
         ways = [remedy("take a tree that has one", "caffeup up ssd")]
@@ -28,6 +30,7 @@ def check_tree(case: Case) -> tuple[Finding, ...]:
     bad = sorted(set(_TROUBLE.findall(case.tree.root)))
     if bad:
         found.append(_bad_path(case, bad))
+    found += [one for one in case.tree.findings if one.severity is Severity.PROBLEM and one.id not in _SAID_HERE]
     return tuple(found)
 
 
