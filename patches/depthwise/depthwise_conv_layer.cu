@@ -1269,7 +1269,80 @@ void backward_weights(const Shape& g, const Plan& plan, const T* in,
 
 #ifndef DEPTHWISE_CONV_STANDALONE
 // ---------------------------------------------------------------------------
-// The layer.
+// The layer. Everything runs on the default stream, as in the rest of Caffe.
+
+template <typename Dtype>
+void DepthwiseConvolutionLayer<Dtype>::make_gpu_plan() {
+  if (planned_) { return; }
+  int device, processors;
+  CUDA_CHECK(cudaGetDevice(&device));
+  CUDA_CHECK(cudaDeviceGetAttribute(&processors,
+      cudaDevAttrMultiProcessorCount, device));
+  plan_ = depthwise::make_plan(shape_, sizeof(Dtype), processors);
+  const size_t channels = shape_.channels * shape_.multiplier;
+  const size_t sums = channels * depthwise::weight_parts(shape_, plan_) *
+      (shape_.kernel_h * shape_.kernel_w + 1) * sizeof(Dtype);
+  if (!partial_ || partial_->size() < sums) {
+    partial_.reset(new SyncedMemory(std::max<size_t>(sums, 1)));
+  }
+  if (!finished_) {  // SyncedMemory starts with zeros, which the kernels keep
+    finished_.reset(new SyncedMemory(channels * sizeof(unsigned)));
+  }
+  planned_ = true;
+}
+
+template <typename Dtype>
+void DepthwiseConvolutionLayer<Dtype>::Forward_gpu(
+    const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  if (other_) {
+    other_->Forward(bottom, top);
+    return;
+  }
+  if (!depthwise_) { return ConvolutionLayer<Dtype>::Forward_gpu(bottom, top); }
+  if (top[0]->count() == 0) { return; }
+  make_gpu_plan();
+  const Dtype* const bias =
+      this->bias_term_ ? this->blobs_[1]->gpu_data() : NULL;
+  for (size_t i = 0; i < bottom.size(); ++i) {
+    depthwise::forward(shape_, plan_, bottom[i]->gpu_data(),
+        this->blobs_[0]->gpu_data(), bias, top[i]->mutable_gpu_data(), 0);
+    CUDA_POST_KERNEL_CHECK;
+  }
+}
+
+template <typename Dtype>
+void DepthwiseConvolutionLayer<Dtype>::Backward_gpu(
+    const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+    const vector<Blob<Dtype>*>& bottom) {
+  if (other_) { return other_backward(top, propagate_down, bottom); }
+  if (!depthwise_) {
+    return ConvolutionLayer<Dtype>::Backward_gpu(top, propagate_down, bottom);
+  }
+  if (top[0]->count() == 0) { return; }
+  make_gpu_plan();
+  Dtype* const weight_diff = this->param_propagate_down(0) ?
+      this->blobs_[0]->mutable_gpu_diff() : NULL;
+  Dtype* const bias_diff = this->bias_term_ && this->param_propagate_down(1) ?
+      this->blobs_[1]->mutable_gpu_diff() : NULL;
+  for (size_t i = 0; i < top.size(); ++i) {
+    const Dtype* const top_diff = top[i]->gpu_diff();
+    if (weight_diff || bias_diff) {
+      depthwise::backward_weights(shape_, plan_, bottom[i]->gpu_data(),
+          top_diff, weight_diff, bias_diff,
+          static_cast<Dtype*>(partial_->mutable_gpu_data()),
+          static_cast<unsigned*>(finished_->mutable_gpu_data()), 0);
+      CUDA_POST_KERNEL_CHECK;
+    }
+    if (propagate_down[i]) {
+      depthwise::backward_data(shape_, plan_, top_diff,
+          this->blobs_[0]->gpu_data(), bottom[i]->mutable_gpu_diff(), 0);
+      CUDA_POST_KERNEL_CHECK;
+    }
+  }
+}
+
+INSTANTIATE_LAYER_GPU_FUNCS(DepthwiseConvolutionLayer);
+
 #endif  // DEPTHWISE_CONV_STANDALONE
 
 }  // namespace caffe

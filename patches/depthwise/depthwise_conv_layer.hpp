@@ -28,6 +28,25 @@
 #ifndef CAFFE_DEPTHWISE_CONV_LAYER_HPP_
 #define CAFFE_DEPTHWISE_CONV_LAYER_HPP_
 
+#ifndef DEPTHWISE_CONV_STANDALONE
+#include <vector>
+
+#include "caffe/blob.hpp"
+#include "caffe/layer.hpp"
+#include "caffe/proto/caffe.pb.h"
+#include "caffe/syncedmem.hpp"
+// Trees before 2016 keep all layers in one header.
+#ifdef __has_include
+#if __has_include("caffe/layers/conv_layer.hpp")
+#include "caffe/layers/conv_layer.hpp"
+#else
+#include "caffe/vision_layers.hpp"
+#endif
+#else
+#include "caffe/layers/conv_layer.hpp"
+#endif
+#endif  // DEPTHWISE_CONV_STANDALONE
+
 namespace caffe {
 namespace depthwise {
 
@@ -60,6 +79,76 @@ struct Plan {
 Plan make_plan(const Shape& shape, int element_size, int processors);
 
 }  // namespace depthwise
+
+#ifndef DEPTHWISE_CONV_STANDALONE
+
+/**
+ * @brief Convolves every input channel with filters of its own: Convolution
+ *        with group == channels, computed directly, without im2col or a loop
+ *        over groups.
+ *
+ * Takes ConvolutionParameter as ConvolutionLayer does, and has the same weights
+ * in the same shape: (num_output, 1, kernel_h, kernel_w), num_output being a
+ * multiple of the input's channels. Where group is not given it is the number
+ * of channels, and so is num_output.
+ *
+ * Registered as DepthwiseConvolution and ConvolutionDepthwise. Under these
+ * names it refuses what is not a depthwise convolution over 4 axes. In place of
+ * a Convolution (see the constructor) it leaves such a layer to another.
+ */
+template <typename Dtype>
+class DepthwiseConvolutionLayer : public ConvolutionLayer<Dtype> {
+ public:
+  typedef shared_ptr<Layer<Dtype> > (*Creator)(const LayerParameter&);
+
+  /**
+   * @param otherwise makes the layer that computes a "Convolution" which turns
+   *        out not to be depthwise once its bottoms are known; without it,
+   *        ConvolutionLayer does.
+   */
+  explicit DepthwiseConvolutionLayer(const LayerParameter& param,
+      Creator otherwise = NULL)
+      : ConvolutionLayer<Dtype>(param), otherwise_(otherwise),
+        depthwise_(false), planned_(false) {}
+  virtual void LayerSetUp(const vector<Blob<Dtype>*>& bottom,
+      const vector<Blob<Dtype>*>& top);
+  virtual void Reshape(const vector<Blob<Dtype>*>& bottom,
+      const vector<Blob<Dtype>*>& top);
+
+  virtual inline const char* type() const {
+    return by_name() ? "DepthwiseConvolution" : "Convolution";
+  }
+
+ protected:
+  virtual void Forward_cpu(const vector<Blob<Dtype>*>& bottom,
+      const vector<Blob<Dtype>*>& top);
+  virtual void Forward_gpu(const vector<Blob<Dtype>*>& bottom,
+      const vector<Blob<Dtype>*>& top);
+  virtual void Backward_cpu(const vector<Blob<Dtype>*>& top,
+      const vector<bool>& propagate_down, const vector<Blob<Dtype>*>& bottom);
+  virtual void Backward_gpu(const vector<Blob<Dtype>*>& top,
+      const vector<bool>& propagate_down, const vector<Blob<Dtype>*>& bottom);
+
+  bool by_name() const { return this->layer_param_.type() != "Convolution"; }
+  bool is_depthwise(const Blob<Dtype>& bottom) const;
+  bool reshaped(const vector<Blob<Dtype>*>& bottom,
+      const vector<Blob<Dtype>*>& top) const;
+  void other_backward(const vector<Blob<Dtype>*>& top,
+      const vector<bool>& propagate_down, const vector<Blob<Dtype>*>& bottom);
+  void make_gpu_plan();
+
+  Creator otherwise_;
+  shared_ptr<Layer<Dtype> > other_;  // computes what is not depthwise
+  bool depthwise_, planned_;
+  vector<int> bottom_size_, top_size_;
+  depthwise::Shape shape_;
+  depthwise::Plan plan_;
+  // For the weight gradients on the GPU.
+  shared_ptr<SyncedMemory> partial_, finished_;
+};
+
+#endif  // DEPTHWISE_CONV_STANDALONE
+
 }  // namespace caffe
 
 #endif  // CAFFE_DEPTHWISE_CONV_LAYER_HPP_

@@ -1,0 +1,498 @@
+/*
+ * Depthwise convolution for Caffe: each channel has its own filter.
+ *
+ * Copyright (c) 2026, the caffeup authors. All rights reserved.
+ *
+ * Redistribution and use in source and binary forms, with or without
+ * modification, are permitted provided that the following conditions are met:
+ *
+ * 1. Redistributions of source code must retain the above copyright notice,
+ *    this list of conditions and the following disclaimer.
+ * 2. Redistributions in binary form must reproduce the above copyright notice,
+ *    this list of conditions and the following disclaimer in the documentation
+ *    and/or other materials provided with the distribution.
+ *
+ * THIS SOFTWARE IS PROVIDED BY THE COPYRIGHT HOLDERS AND CONTRIBUTORS "AS IS"
+ * AND ANY EXPRESS OR IMPLIED WARRANTIES, INCLUDING, BUT NOT LIMITED TO, THE
+ * IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS FOR A PARTICULAR PURPOSE
+ * ARE DISCLAIMED. IN NO EVENT SHALL THE COPYRIGHT OWNER OR CONTRIBUTORS BE
+ * LIABLE FOR ANY DIRECT, INDIRECT, INCIDENTAL, SPECIAL, EXEMPLARY, OR
+ * CONSEQUENTIAL DAMAGES (INCLUDING, BUT NOT LIMITED TO, PROCUREMENT OF
+ * SUBSTITUTE GOODS OR SERVICES; LOSS OF USE, DATA, OR PROFITS; OR BUSINESS
+ * INTERRUPTION) HOWEVER CAUSED AND ON ANY THEORY OF LIABILITY, WHETHER IN
+ * CONTRACT, STRICT LIABILITY, OR TORT (INCLUDING NEGLIGENCE OR OTHERWISE)
+ * ARISING IN ANY WAY OUT OF THE USE OF THIS SOFTWARE, EVEN IF ADVISED OF THE
+ * POSSIBILITY OF SUCH DAMAGE.
+ */
+
+#include "caffe/layers/depthwise_conv_layer.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "caffe/layer_factory.hpp"
+#include "caffe/util/math_functions.hpp"
+
+// The loops over rows are vectorised by the compiler, whatever level the rest
+// of Caffe is compiled at, and on x86 a second time for AVX2.
+#if defined(__GNUC__) && !defined(__clang__)
+#define DEPTHWISE_VECTORISED __attribute__((optimize("O3")))
+#else
+#define DEPTHWISE_VECTORISED
+#endif
+#if defined(__GNUC__) && defined(__x86_64__)
+#define DEPTHWISE_AVX2
+#define DEPTHWISE_TARGET_AVX2 __attribute__((target("avx2,fma")))
+#endif
+#if defined(__GNUC__)
+#define DEPTHWISE_INLINE inline __attribute__((always_inline))
+#else
+#define DEPTHWISE_INLINE inline
+#endif
+
+namespace caffe {
+
+namespace depthwise {
+
+namespace {
+
+// The columns [begin, end) for which column * stride + offset is one of `width`.
+struct Columns {
+  int begin, end;
+
+  Columns(int count, int stride, int offset, int width) {
+    begin = offset < 0 ? (-offset + stride - 1) / stride : 0;
+    end = offset < width ? (width - 1 - offset) / stride + 1 : 0;
+    end = std::min(end, count);
+    begin = std::min(begin, end);
+  }
+};
+
+// to[i] += weight * from[i * stride]
+template <typename Dtype>
+DEPTHWISE_INLINE void add_tap(int count, Dtype weight, const Dtype* from,
+    int stride, Dtype* to) {
+  if (stride == 1) {
+    for (int i = 0; i < count; ++i) { to[i] += weight * from[i]; }
+  } else if (stride == 2) {
+    for (int i = 0; i < count; ++i) { to[i] += weight * from[2 * i]; }
+  } else {
+    for (int i = 0; i < count; ++i) { to[i] += weight * from[i * stride]; }
+  }
+}
+
+// The same for three neighbouring taps at once.
+template <typename Dtype>
+DEPTHWISE_INLINE void add_three_taps(int count, const Dtype* weight,
+    const Dtype* from, int stride, Dtype* to) {
+  const Dtype a = weight[0], b = weight[1], c = weight[2];
+  if (stride == 1) {
+    for (int i = 0; i < count; ++i) {
+      to[i] += a * from[i] + b * from[i + 1] + c * from[i + 2];
+    }
+  } else if (stride == 2) {
+    for (int i = 0; i < count; ++i) {
+      to[i] += a * from[2 * i] + b * from[2 * i + 1] + c * from[2 * i + 2];
+    }
+  } else {
+    for (int i = 0; i < count; ++i) {
+      to[i] += a * from[i * stride] + b * from[i * stride + 1] +
+          c * from[i * stride + 2];
+    }
+  }
+}
+
+template <typename Dtype>
+DEPTHWISE_INLINE Dtype dot(int count, const Dtype* a, const Dtype* b,
+    int stride) {
+  // As many sums as a vector has places, or the order would forbid vectors.
+  Dtype sum[16] = {0};
+  int i = 0;
+  if (stride == 1) {
+    for (; i + 16 <= count; i += 16) {
+      for (int j = 0; j < 16; ++j) { sum[j] += a[i + j] * b[i + j]; }
+    }
+  }
+  Dtype total = 0;
+  for (int j = 0; j < 16; ++j) { total += sum[j]; }
+  for (; i < count; ++i) { total += a[i] * b[i * stride]; }
+  return total;
+}
+
+template <typename Dtype>
+DEPTHWISE_INLINE void forward_plane(const Shape& g, const Dtype* in,
+    const Dtype* weight, Dtype bias, Dtype* out) {
+  const bool three = g.kernel_w == 3 && g.dilation_w == 1;
+  // The columns that have all three taps.
+  const Columns inner(g.out_width, g.stride_w, -g.pad_w, g.width - 2);
+  for (int y = 0; y < g.out_height; ++y, out += g.out_width) {
+    for (int x = 0; x < g.out_width; ++x) { out[x] = bias; }
+    for (int ky = 0; ky < g.kernel_h; ++ky) {
+      const int row = y * g.stride_h - g.pad_h + ky * g.dilation_h;
+      if (row < 0 || row >= g.height) { continue; }
+      const Dtype* const from = in + row * g.width;
+      const Dtype* const tap = weight + ky * g.kernel_w;
+      if (three) {
+        add_three_taps(inner.end - inner.begin, tap,
+            from + inner.begin * g.stride_w - g.pad_w, g.stride_w,
+            out + inner.begin);
+      }
+      for (int kx = 0; kx < g.kernel_w; ++kx) {
+        const int offset = kx * g.dilation_w - g.pad_w;
+        const Columns all(g.out_width, g.stride_w, offset, g.width);
+        if (three) {  // what is left at both ends
+          for (int x = all.begin; x < std::min(all.end, inner.begin); ++x) {
+            out[x] += tap[kx] * from[x * g.stride_w + offset];
+          }
+          for (int x = std::max(all.begin, inner.end); x < all.end; ++x) {
+            out[x] += tap[kx] * from[x * g.stride_w + offset];
+          }
+        } else {
+          add_tap(all.end - all.begin, tap[kx],
+              from + all.begin * g.stride_w + offset, g.stride_w,
+              out + all.begin);
+        }
+      }
+    }
+  }
+}
+
+// Adds what one output plane passes down to the plane that it came from.
+template <typename Dtype>
+DEPTHWISE_INLINE void backward_plane(const Shape& g, const Dtype* top_diff,
+    const Dtype* weight, Dtype* bottom_diff) {
+  for (int y = 0; y < g.out_height; ++y, top_diff += g.out_width) {
+    for (int ky = 0; ky < g.kernel_h; ++ky) {
+      const int row = y * g.stride_h - g.pad_h + ky * g.dilation_h;
+      if (row < 0 || row >= g.height) { continue; }
+      Dtype* const to = bottom_diff + row * g.width;
+      for (int kx = 0; kx < g.kernel_w; ++kx) {
+        const Dtype tap = weight[ky * g.kernel_w + kx];
+        const int offset = kx * g.dilation_w - g.pad_w;
+        const Columns all(g.out_width, g.stride_w, offset, g.width);
+        if (g.stride_w == 1) {
+          add_tap(all.end - all.begin, tap, top_diff + all.begin, 1,
+              to + all.begin + offset);
+        } else {
+          for (int x = all.begin; x < all.end; ++x) {
+            to[x * g.stride_w + offset] += tap * top_diff[x];
+          }
+        }
+      }
+    }
+  }
+}
+
+template <typename Dtype>
+DEPTHWISE_INLINE void weights_plane(const Shape& g, const Dtype* in,
+    const Dtype* top_diff, Dtype* weight_diff) {
+  for (int y = 0; y < g.out_height; ++y, top_diff += g.out_width) {
+    for (int ky = 0; ky < g.kernel_h; ++ky) {
+      const int row = y * g.stride_h - g.pad_h + ky * g.dilation_h;
+      if (row < 0 || row >= g.height) { continue; }
+      const Dtype* const from = in + row * g.width;
+      for (int kx = 0; kx < g.kernel_w; ++kx) {
+        const int offset = kx * g.dilation_w - g.pad_w;
+        const Columns all(g.out_width, g.stride_w, offset, g.width);
+        weight_diff[ky * g.kernel_w + kx] += dot(all.end - all.begin,
+            top_diff + all.begin, from + all.begin * g.stride_w + offset,
+            g.stride_w);
+      }
+    }
+  }
+}
+
+// Each of the three, compiled for what the tree is compiled for and for AVX2.
+#define DEPTHWISE_TWICE(name, parameters, arguments)                          \
+  template <typename Dtype>                                                   \
+  DEPTHWISE_VECTORISED void name##_plain parameters {                         \
+    name arguments;                                                           \
+  }                                                                           \
+  DEPTHWISE_TWICE_AVX2(name, parameters, arguments)
+
+#ifdef DEPTHWISE_AVX2
+#define DEPTHWISE_TWICE_AVX2(name, parameters, arguments)                     \
+  template <typename Dtype>                                                   \
+  DEPTHWISE_VECTORISED DEPTHWISE_TARGET_AVX2 void name##_avx2 parameters {    \
+    name arguments;                                                           \
+  }                                                                           \
+  template <typename Dtype>                                                   \
+  void name##_best parameters {                                               \
+    has_avx2() ? name##_avx2 arguments : name##_plain arguments;              \
+  }
+
+bool has_avx2() {
+  static const bool has =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  return has;
+}
+#else
+#define DEPTHWISE_TWICE_AVX2(name, parameters, arguments)                     \
+  template <typename Dtype>                                                   \
+  void name##_best parameters { name##_plain arguments; }
+#endif
+
+DEPTHWISE_TWICE(forward_plane, (const Shape& g, const Dtype* in,
+    const Dtype* weight, Dtype bias, Dtype* out), (g, in, weight, bias, out))
+DEPTHWISE_TWICE(backward_plane, (const Shape& g, const Dtype* top_diff,
+    const Dtype* weight, Dtype* bottom_diff),
+    (g, top_diff, weight, bottom_diff))
+DEPTHWISE_TWICE(weights_plane, (const Shape& g, const Dtype* in,
+    const Dtype* top_diff, Dtype* weight_diff),
+    (g, in, top_diff, weight_diff))
+
+template <typename Dtype>
+void forward_cpu(const Shape& g, const Dtype* in, const Dtype* weight,
+    const Dtype* bias, Dtype* out) {
+  const int channels = g.channels * g.multiplier;
+  const int taps = g.kernel_h * g.kernel_w;
+#ifdef _OPENMP
+#pragma omp parallel for
+#endif
+  for (int plane = 0; plane < g.num * channels; ++plane) {
+    const int channel = plane % channels;
+    forward_plane_best(g,
+        in + static_cast<size_t>(plane / g.multiplier) * g.height * g.width,
+        weight + channel * taps, bias ? bias[channel] : Dtype(0),
+        out + static_cast<size_t>(plane) * g.out_height * g.out_width);
+  }
+}
+
+template <typename Dtype>
+void backward_data_cpu(const Shape& g, const Dtype* top_diff,
+    const Dtype* weight, Dtype* bottom_diff) {
+  const int taps = g.kernel_h * g.kernel_w;
+  const int area = g.height * g.width;
+#ifdef _OPENMP
+#pragma omp parallel for
+#endif
+  for (int plane = 0; plane < g.num * g.channels; ++plane) {
+    Dtype* const to = bottom_diff + static_cast<size_t>(plane) * area;
+    std::fill(to, to + area, Dtype(0));
+    for (int m = 0; m < g.multiplier; ++m) {
+      const int out = plane * g.multiplier + m;
+      backward_plane_best(g,
+          top_diff + static_cast<size_t>(out) * g.out_height * g.out_width,
+          weight + out % (g.channels * g.multiplier) * taps, to);
+    }
+  }
+}
+
+// Adds to weight_diff and bias_diff; either may be NULL.
+template <typename Dtype>
+void backward_weights_cpu(const Shape& g, const Dtype* in,
+    const Dtype* top_diff, Dtype* weight_diff, Dtype* bias_diff) {
+  const int channels = g.channels * g.multiplier;
+  const int taps = g.kernel_h * g.kernel_w;
+  const int area = g.out_height * g.out_width;
+#ifdef _OPENMP
+#pragma omp parallel for
+#endif
+  for (int channel = 0; channel < channels; ++channel) {
+    for (int n = 0; n < g.num; ++n) {
+      const Dtype* const diff =
+          top_diff + static_cast<size_t>(n * channels + channel) * area;
+      if (weight_diff) {
+        weights_plane_best(g, in + static_cast<size_t>(n * g.channels +
+            channel / g.multiplier) * g.height * g.width, diff,
+            weight_diff + channel * taps);
+      }
+      if (bias_diff) {
+        Dtype sum = 0;
+        for (int i = 0; i < area; ++i) { sum += diff[i]; }
+        bias_diff[channel] += sum;
+      }
+    }
+  }
+}
+
+// One of the two values of stride, pad or dilation. Read through reflection,
+// because ConvolutionParameter has changed: these fields were single numbers
+// before they were lists, and dilation and axis are younger than the rest.
+int geometry(const ConvolutionParameter& param, const std::string& name,
+    int axis, int otherwise) {
+  const google::protobuf::Descriptor* const type = param.GetDescriptor();
+  const google::protobuf::Reflection* const values = param.GetReflection();
+  const google::protobuf::FieldDescriptor* field =
+      type->FindFieldByName(name + (axis ? "_w" : "_h"));
+  if (field && values->HasField(param, field)) {
+    return values->GetUInt32(param, field);
+  }
+  field = type->FindFieldByName(name);
+  if (!field) { return otherwise; }
+  if (!field->is_repeated()) {
+    return values->HasField(param, field) ? values->GetUInt32(param, field)
+                                          : otherwise;
+  }
+  const int size = values->FieldSize(param, field);
+  return size == 0 ? otherwise :
+      values->GetRepeatedUInt32(param, field, size == 1 ? 0 : axis);
+}
+
+int channel_axis(const ConvolutionParameter& param, int axes) {
+  const google::protobuf::FieldDescriptor* const field =
+      param.GetDescriptor()->FindFieldByName("axis");
+  const int axis =
+      field ? param.GetReflection()->GetInt32(param, field) : 1;
+  return axis < 0 ? axis + axes : axis;
+}
+
+}  // namespace
+
+}  // namespace depthwise
+
+template <typename Dtype>
+bool DepthwiseConvolutionLayer<Dtype>::is_depthwise(
+    const Blob<Dtype>& bottom) const {
+  const ConvolutionParameter& param = this->layer_param_.convolution_param();
+  return bottom.num_axes() == 4 && depthwise::channel_axis(param, 4) == 1 &&
+      param.group() == bottom.shape(1) &&
+      param.num_output() % bottom.shape(1) == 0;
+}
+
+template <typename Dtype>
+void DepthwiseConvolutionLayer<Dtype>::LayerSetUp(
+    const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  if (by_name()) {
+    ConvolutionParameter* const param =
+        this->layer_param_.mutable_convolution_param();
+    const std::string& name = this->layer_param_.name();
+    CHECK_EQ(bottom[0]->num_axes(), 4) << "Layer " << name << ": "
+        << this->layer_param_.type() << " takes a bottom of 4 axes (num, "
+        << "channels, height, width). Use type Convolution for other inputs.";
+    CHECK_EQ(depthwise::channel_axis(*param, 4), 1) << "Layer " << name << ": "
+        << this->layer_param_.type() << " needs axis 1 for the channels. Use "
+        << "type Convolution for another axis.";
+    const int channels = bottom[0]->shape(1);
+    if (!param->has_group()) { param->set_group(channels); }
+    if (!param->has_num_output()) { param->set_num_output(channels); }
+    CHECK_EQ(param->group(), channels) << "Layer " << name << ": "
+        << this->layer_param_.type() << " needs as many groups as the bottom "
+        << "has channels. Use type Convolution for other groups.";
+    CHECK_EQ(param->num_output() % channels, 0) << "Layer " << name << ": "
+        << "num_output must be a multiple of the bottom's " << channels
+        << " channels.";
+  }
+  depthwise_ = is_depthwise(*bottom[0]);
+  bottom_size_.clear();
+  if (!depthwise_ && otherwise_) {
+    other_ = otherwise_(this->layer_param_);
+    other_->blobs() = this->blobs_;
+    other_->LayerSetUp(bottom, top);
+    this->blobs_ = other_->blobs();
+    this->param_propagate_down_.resize(this->blobs_.size(), true);
+  } else {
+    ConvolutionLayer<Dtype>::LayerSetUp(bottom, top);
+  }
+}
+
+// Whether nothing has changed since the last Reshape.
+template <typename Dtype>
+bool DepthwiseConvolutionLayer<Dtype>::reshaped(
+    const vector<Blob<Dtype>*>& bottom,
+    const vector<Blob<Dtype>*>& top) const {
+  for (size_t i = 0; i < bottom.size(); ++i) {
+    if (bottom[i]->shape() != bottom_size_) { return false; }
+  }
+  for (size_t i = 0; i < top.size(); ++i) {
+    if (top[i]->shape() != top_size_) { return false; }
+  }
+  return true;
+}
+
+template <typename Dtype>
+void DepthwiseConvolutionLayer<Dtype>::Reshape(
+    const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  if (other_) { return other_->Reshape(bottom, top); }
+  if (!depthwise_) { return ConvolutionLayer<Dtype>::Reshape(bottom, top); }
+  if (reshaped(bottom, top)) { return; }
+  ConvolutionLayer<Dtype>::Reshape(bottom, top);
+  bottom_size_ = bottom[0]->shape();
+  top_size_ = top[0]->shape();
+  planned_ = false;
+
+  const ConvolutionParameter& param = this->layer_param_.convolution_param();
+  shape_.num = bottom_size_[0];
+  shape_.channels = bottom_size_[1];
+  shape_.multiplier = top_size_[1] / bottom_size_[1];
+  shape_.height = bottom_size_[2];
+  shape_.width = bottom_size_[3];
+  shape_.out_height = top_size_[2];
+  shape_.out_width = top_size_[3];
+  shape_.kernel_h = this->blobs_[0]->shape(2);
+  shape_.kernel_w = this->blobs_[0]->shape(3);
+  shape_.stride_h = depthwise::geometry(param, "stride", 0, 1);
+  shape_.stride_w = depthwise::geometry(param, "stride", 1, 1);
+  shape_.pad_h = depthwise::geometry(param, "pad", 0, 0);
+  shape_.pad_w = depthwise::geometry(param, "pad", 1, 0);
+  shape_.dilation_h = depthwise::geometry(param, "dilation", 0, 1);
+  shape_.dilation_w = depthwise::geometry(param, "dilation", 1, 1);
+}
+
+template <typename Dtype>
+void DepthwiseConvolutionLayer<Dtype>::other_backward(
+    const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+    const vector<Blob<Dtype>*>& bottom) {
+  for (size_t i = 0; i < this->blobs_.size(); ++i) {
+    other_->set_param_propagate_down(i, this->param_propagate_down(i));
+  }
+  other_->Backward(top, propagate_down, bottom);
+}
+
+template <typename Dtype>
+void DepthwiseConvolutionLayer<Dtype>::Forward_cpu(
+    const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
+  if (other_) {
+    other_->Forward(bottom, top);
+    return;
+  }
+  if (!depthwise_) { return ConvolutionLayer<Dtype>::Forward_cpu(bottom, top); }
+  for (size_t i = 0; i < bottom.size(); ++i) {
+    depthwise::forward_cpu(shape_, bottom[i]->cpu_data(),
+        this->blobs_[0]->cpu_data(),
+        this->bias_term_ ? this->blobs_[1]->cpu_data() : NULL,
+        top[i]->mutable_cpu_data());
+  }
+}
+
+template <typename Dtype>
+void DepthwiseConvolutionLayer<Dtype>::Backward_cpu(
+    const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
+    const vector<Blob<Dtype>*>& bottom) {
+  if (other_) { return other_backward(top, propagate_down, bottom); }
+  if (!depthwise_) {
+    return ConvolutionLayer<Dtype>::Backward_cpu(top, propagate_down, bottom);
+  }
+  Dtype* const weight_diff = this->param_propagate_down(0) ?
+      this->blobs_[0]->mutable_cpu_diff() : NULL;
+  Dtype* const bias_diff = this->bias_term_ && this->param_propagate_down(1) ?
+      this->blobs_[1]->mutable_cpu_diff() : NULL;
+  for (size_t i = 0; i < top.size(); ++i) {
+    const Dtype* const top_diff = top[i]->cpu_diff();
+    if (weight_diff || bias_diff) {
+      depthwise::backward_weights_cpu(shape_, bottom[i]->cpu_data(), top_diff,
+          weight_diff, bias_diff);
+    }
+    if (propagate_down[i]) {
+      depthwise::backward_data_cpu(shape_, top_diff,
+          this->blobs_[0]->cpu_data(), bottom[i]->mutable_cpu_diff());
+    }
+  }
+}
+
+#ifdef CPU_ONLY
+STUB_GPU(DepthwiseConvolutionLayer);
+#endif
+
+INSTANTIATE_CLASS(DepthwiseConvolutionLayer);
+REGISTER_LAYER_CLASS(DepthwiseConvolution);
+
+template <typename Dtype>
+shared_ptr<Layer<Dtype> > Creator_ConvolutionDepthwiseLayer(
+    const LayerParameter& param) {
+  return shared_ptr<Layer<Dtype> >(new DepthwiseConvolutionLayer<Dtype>(param));
+}
+REGISTER_LAYER_CREATOR(ConvolutionDepthwise, Creator_ConvolutionDepthwiseLayer);
+
+}  // namespace caffe
