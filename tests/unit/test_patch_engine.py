@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from caffeup.errors import DiskError, PatchFailed
@@ -422,3 +423,11 @@ def test_status_without_a_plan_tells_what_is_applied(patches: Path, tree: Path, 
     assert engine.status(str(tree)) == ()
     engine.apply(str(tree), plan, facts, CONFIG)
     assert set(states(engine.status(str(tree))).values()) == {"done caffeup"}
+
+
+def test_a_library_of_another_name_here_gets_its_stand_in(patches: Path, tree: Path, facts: Facts, plan: Plan) -> None:
+    renamed = msgspec.structs.replace(plan, stand_ins=(ShimLibrary(name="hdf5", links="hdf5_serial"),))
+    engine.apply(str(tree), renamed, facts, "CPU_ONLY := 1\n")
+    assert "INPUT(-lhdf5_serial)" in (tree / ".caffeup/lib/libhdf5.so").read_text()
+    engine.apply(str(tree), plan, facts, "CPU_ONLY := 1\n")
+    assert not (tree / ".caffeup/lib/libhdf5.so").exists()

@@ -66,6 +66,12 @@ def wanted_entries(plan: Plan, facts: Facts, config: Optional[str]) -> tuple[Wan
         if fix is None:
             raise PatchFailed(f"the plan names a fix that the facts do not have: {planned.id}", commands=("caffeup plan",))
         found += entries_of(fix, planned.because)
+    given = {path for one in found for path, _ in one.whole}
+    for library in plan.stand_ins:
+        path, image = shim_library(library)
+        if path not in given:
+            because = f"the tree links {library.name}, which is {library.links or 'nothing'} here"
+            found.append(_whole(f"library:{library.name}", "", "library", because, path, image))
     if config is not None:
         found.append(_whole(CONFIG, "", "config", "the plan's settings", CONFIG, Image(config.encode())))
     return tuple(found)
