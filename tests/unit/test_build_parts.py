@@ -31,8 +31,8 @@ from caffeup.build.times import Stopwatch, read_times
         ("CXX/LD -o .build_release/tools/caffe.bin", "CXX/LD", ".build_release/tools/caffe.bin"),
         ("CXX/LD -o python/caffe/_caffe.so python/caffe/_caffe.cpp", "CXX/LD", "python/caffe/_caffe.so"),
         ("PROTOC src/caffe/proto/caffe.proto", "PROTOC", "src/caffe/proto/caffe.proto"),
-        ("PROTOC (python) src/caffe/proto/caffe.proto", "PROTOC", "src/caffe/proto/caffe.proto"),
-        (r"echo PROTOC \(python\) src/caffe/proto/caffe.proto", "PROTOC", "src/caffe/proto/caffe.proto"),
+        ("PROTOC (python) src/caffe/proto/caffe.proto", "PROTOC (python)", "src/caffe/proto/caffe.proto"),
+        (r"echo PROTOC \(python\) src/caffe/proto/caffe.proto", "PROTOC (python)", "src/caffe/proto/caffe.proto"),
     ],
 )
 def test_steps_are_read_from_make_and_from_its_dry_run(line: str, kind: str, name: str) -> None:
@@ -132,6 +132,7 @@ def test_the_first_error_and_not_the_last() -> None:
         "g++: fatal error: Killed signal terminated program cc1plus",
         "caffe.proto:3:1: Expected identifier.",
         "src/x.cpp:6:10: fatal error: opencv2/core/core.hpp: No such file or directory",
+        "cp: missing destination file operand after 'distribute/bin'",
         "cp: error writing 'x': No space left on device",
     ],
 )

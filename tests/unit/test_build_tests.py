@@ -86,7 +86,7 @@ def test_an_abort_leaves_its_test_running_and_tells_the_check() -> None:
         "I0101 setup\nF0101 12:00:00 1 io.cpp:20] Check failed: fd != -1 (-1 vs. -1) File not found: x.jpg\n*** Check failure stack trace: ***\n"
     )
     assert (reader.passed, reader.running) == (["A/0.One"], "A/0.Two")
-    assert "File not found: x.jpg" in reader.telling()
+    assert reader.telling() == "io.cpp:20: Check failed: fd != -1 (-1 vs. -1) File not found: x.jpg"
 
 
 def test_output_without_newline_before_the_mark_hides_nothing() -> None:

@@ -14,7 +14,7 @@ _ERROR = re.compile(
     r"(?P<file>[^\s:()]+)(?::(?P<line>\d+)(?::\d+)?|\((?P<cuda>\d+)\)): (?:fatal )?error\b"
     r"|^nvcc fatal|: undefined reference to |/ld: .*(?:cannot find|undefined|error|symbol)|^collect2: error"
     r"|^(?:\S*/)?(?:g\+\+|gcc|clang\+\+|clang|cc1plus|as|ar|protoc|python3?|bash|sh|cp|ln|mkdir)\S*: .*"
-    r"(?:error|No such|not found|denied|No space|cannot|[Kk]illed|invalid|unrecognized)"
+    r"(?:error|No such|not found|denied|No space|cannot|missing|[Kk]illed|invalid|unrecognized)"
     r"|\.proto:\d+:\d+: |: Import \"|No space left on device"
 )
 _MAKE = re.compile(r"^make(?:\[\d+\])?: \*\*\* (?:\[(?:\S+:\d+: )?(?P<target>[^\]]+)\] )?(?P<rest>.*)")

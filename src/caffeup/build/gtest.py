@@ -11,6 +11,7 @@ _END = re.compile(r"\[(       OK |  FAILED  |  SKIPPED )\] ([^\s,]+)(?:, where T
 _SUITE = re.compile(r"^([A-Za-z_][\w/]*)\.(?:\s|$)")
 _CASE = re.compile(r"^  ([A-Za-z_][\w/]*)(?:\s|$)")
 _TELLING = re.compile(r"Check failed|: Failure$|[Ee]rror|terminate called|SIG[A-Z]+|what\(\):|Could not|No such file")
+_GLOG = re.compile(r"^[IWEF]\d{4,8} [\d:.]+ +\d+ ([^\s\]]+:\d+)\] ")
 KEPT_LINES = 40
 FILTER_ROOM = 100_000
 """Characters in one --gtest_filter; the kernel takes 131072 in one argument."""
@@ -81,5 +82,5 @@ class Reader:
                 return " ".join(part.strip() for part in self._said[number : number + 4])[:300]
         for line in self._said:
             if _TELLING.search(line):
-                return line.strip()[:300]
+                return _GLOG.sub(r"\1: ", line.strip())[:300]
         return self._said[0].strip()[:300] if self._said else ""

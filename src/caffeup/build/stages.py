@@ -98,7 +98,8 @@ def _stage(build: Build, progress: Progress, name: str, goals: tuple[str, ...]) 
     try:
         with open_log(build.path, name) as log:
             variables = prepare(build, log)
-            made = make_goals(build, log, progress, goals, build_dir=variables.build_dir, set_to=compiler_for(build))
+            chosen = {**compiler_for(build), **_examples(variables, name)}
+            made = make_goals(build, log, progress, goals, build_dir=variables.build_dir, set_to=chosen)
             if made.status == 0:
                 link_build(build.path, variables.build_dir, log)
     finally:
@@ -107,11 +108,25 @@ def _stage(build: Build, progress: Progress, name: str, goals: tuple[str, ...]) 
         raise failure(build, name, made, goal)
     return StageOutcome(
         name=name,
-        state="done" if made.steps else "unchanged",
+        state="done" if made.steps or name == "distribute" else "unchanged",
         seconds=made.seconds,
-        summary=f"{made.steps} steps" if made.steps else "nothing to do",
+        summary=_summary(name, made, variables),
         log=str(log_path(Path(build.root), name)),
     )
+
+
+def _summary(stage: str, made: Made, variables: Variables) -> str:
+    if stage == "distribute":
+        return f"copied to {variables.text('DISTRIBUTE_DIR') or 'distribute'}"
+    return f"{made.steps} steps" if made.steps else "nothing to do"
+
+
+def _examples(variables: Variables, stage: str) -> dict[str, str]:
+    """A tree without examples stumbles over ``cp $(EXAMPLE_BINS) …/bin``: the first tool is copied a second time instead."""
+    if stage != "distribute" or variables.words("EXAMPLE_BINS"):
+        return {}
+    tools = variables.words("TOOL_BINS")
+    return {"EXAMPLE_BINS": tools[0]} if tools else {}
 
 
 def _note(log: IO[bytes], text: str) -> None:

@@ -8,7 +8,7 @@ from typing import Optional
 
 from caffeup.model.base import Value
 
-_STEP = re.compile(r"^(?:@ *)?(?:echo )?(CXX/LD|CXX|NVCC|LD|AR|PROTOC)(?: \\?\(python\\?\))? (?:-o )?([^\s-]\S*)")
+_STEP = re.compile(r"^(?:@ *)?(?:echo )?(CXX/LD|CXX|NVCC|LD|AR|PROTOC)( \\?\(python\\?\))? (?:-o )?([^\s-]\S*)")
 # Seconds on one core, from builds of BVLC's and SSD's trees; only their ratio matters after the first objects.
 _USUAL = {"CXX": 4.0, "NVCC": 12.0, "CXX/LD": 2.0, "LD": 2.0, "AR": 1.0, "PROTOC": 0.5}
 
@@ -17,7 +17,7 @@ class Step(Value):
     """One thing that make makes."""
 
     kind: str
-    """Caffe's own word: ``CXX``, ``NVCC``, ``LD``, ``CXX/LD``, ``AR`` or ``PROTOC``."""
+    """Caffe's own word: ``CXX``, ``NVCC``, ``LD``, ``CXX/LD``, ``AR``, ``PROTOC`` or ``PROTOC (python)``."""
     name: str
     """The source, or for a link what is linked."""
 
@@ -28,7 +28,7 @@ class Step(Value):
 def parse_step(line: str) -> Optional[Step]:
     """Read one line of make's output, or of ``make -n``; None where it begins no step."""
     match = _STEP.match(line)
-    return Step(kind=match[1], name=match[2]) if match else None
+    return Step(kind=f"{match[1]} (python)" if match[2] else match[1], name=match[3]) if match else None
 
 
 def steps_of(lines: Iterable[str]) -> tuple[Step, ...]:
