@@ -303,8 +303,8 @@ struct Bench {
 std::string describe(int direction, const Plan& p) {
   char text[100];
   const TilePlan& t = direction == 0 ? p.forward : direction == 1 ? p.backward : p.weights;
-  const int end = snprintf(text, sizeof(text), "p%d r%d w%d t%d", t.planes, t.rows, t.walk, t.threads);
-  if (direction == 2) snprintf(text + end, sizeof(text) - end, " n%d/%d", p.weight_images, p.weight_stages);
+  const int end = snprintf(text, sizeof(text), "p%d r%d w%d t%d s%d", t.planes, t.rows, t.walk, t.threads, t.stages);
+  if (direction == 2) snprintf(text + end, sizeof(text) - end, " n%d", p.weight_images);
   return text;
 }
 
@@ -321,13 +321,14 @@ std::pair<double, Plan> tune(Bench& bench, int direction, const Plan& start, int
       const int blocks = ceil_div(traffic.planes, tile.planes) * ceil_div(traffic.height, tile.rows);
       const int wanted = (1 + rand() % 8) * 132 * (rand() % 3 ? 1 : 4);
       p.weight_images = std::max(1, std::min(bench.g.num, int(double(blocks) * bench.g.num / wanted + 0.5)));
-      p.weight_stages = 1 + rand() % choose_stages(traffic, tile, p.weight_images, 4);
+    } else if (tile.stages > 1) {
+      tile.blocks = 132 * resident_blocks(shared_bytes<float>(traffic, tile, false), tile.threads);
     }
     const double time = bench.time(direction, p, true);
     if (time < best.first) best = std::make_pair(time, p);
     if (samples) {
       fprintf(samples, "%d %d %d %d %d %d  %d %d %d %d %d %d %.3f\n", bench.g.num, bench.g.channels, bench.g.height, bench.g.kernel_h,
-              bench.g.stride_h, direction, tile.planes, tile.rows, tile.walk, tile.threads, direction == 2 ? p.weight_images : 0, direction == 2 ? p.weight_stages : 0, time);
+              bench.g.stride_h, direction, tile.planes, tile.rows, tile.walk, tile.threads, direction == 2 ? p.weight_images : 0, tile.stages, time);
     }
   }
   return best;

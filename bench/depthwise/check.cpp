@@ -70,8 +70,8 @@ void expect(bool good, const char* what, const Shape& g, const Plan& p, double e
   printf("%s: error %g: n %d c %d x %d, %dx%d -> %dx%d, kernel %dx%d stride %dx%d pad %dx%d dilation %dx%d;", what, error, g.num,
          g.channels, g.multiplier, g.height, g.width, g.out_height, g.out_width, g.kernel_h, g.kernel_w, g.stride_h, g.stride_w, g.pad_h,
          g.pad_w, g.dilation_h, g.dilation_w);
-  for (const TilePlan& t : {p.forward, p.backward, p.weights}) printf(" %d planes, %d rows, walk %d, threads %d;", t.planes, t.rows, t.walk, t.threads);
-  printf(" %d images, %d stages\n", p.weight_images, p.weight_stages);
+  for (const TilePlan& t : {p.forward, p.backward, p.weights}) printf(" %d planes, %d rows, walk %d, threads %d, stages %d, blocks %d;", t.planes, t.rows, t.walk, t.threads, t.stages, t.blocks);
+  printf(" %d images\n", p.weight_images);
 }
 
 template <typename T>
@@ -124,7 +124,9 @@ Shape random_shape() {
 
 TilePlan any_tile(const Traffic& t, int element_size, bool joins) {
   const std::vector<TilePlan> plans = tile_plans(t, element_size, joins);
-  return plans[pick(0, plans.size() - 1)];
+  TilePlan p = plans[pick(0, plans.size() - 1)];
+  if (!joins && pick(0, 1)) p.blocks = pick(1, 9);
+  return p;
 }
 
 // Tiles that the cost would not choose are right too.
@@ -135,7 +137,6 @@ Plan random_plan(const Shape& g, int element_size) {
   if (plan.weights.threads && pick(0, 2)) {
     plan.weights = any_tile(weights_traffic(g), element_size, true);
     plan.weight_images = pick(1, g.num);
-    plan.weight_stages = pick(1, choose_stages(weights_traffic(g), plan.weights, plan.weight_images, element_size));
   }
   return plan;
 }

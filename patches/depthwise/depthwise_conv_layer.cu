@@ -160,7 +160,8 @@ struct Arrival {
   }
 };
 
-// Stores words once all threads have written them.
+// Stores words once all threads have written them. What was stored may be
+// overwritten after a stored() and a barrier.
 __device__ __forceinline__ void store_words(int4* global, const int4* shared,
     int words) {
 #ifdef DEPTHWISE_BULK_COPY
@@ -171,7 +172,6 @@ __device__ __forceinline__ void store_words(int4* global, const int4* shared,
         :: "l"(global), "r"(shared_address(shared)), "r"(words * 16)
         : "memory");
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
   }
 #else
   __syncthreads();
@@ -179,6 +179,24 @@ __device__ __forceinline__ void store_words(int4* global, const int4* shared,
   for (int i = threadIdx.x; i < words; i += blockDim.x) {
     global[i] = shared[i];
   }
+#endif
+}
+
+__device__ __forceinline__ void stored() {
+#ifdef DEPTHWISE_BULK_COPY
+  if (threadIdx.x == 0) {
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+  }
+#endif
+}
+
+// What another block has written during this launch.
+template <typename T>
+__device__ __forceinline__ T load_fresh(const T* from) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 350
+  return __ldcg(from);
+#else
+  return *const_cast<const volatile T*>(from);
 #endif
 }
 
@@ -230,17 +248,14 @@ __device__ __forceinline__ int past_boundary(const T* global) {
 
 // Starts to load tensor[begin .. begin + count). All words that hold any of it
 // are loaded, but none that reaches out of the tensor, of `total` elements:
-// what is in those is loaded by itself. Returns where the run lies, and moves
-// `shared` behind it.
+// what is in those is loaded by itself.
 template <typename T, int RUNS>
-__device__ __forceinline__ T* load_run(const T* __restrict__ tensor,
-    size_t total, size_t begin, int count, T** shared,
-    Arrival<RUNS>* arrival) {
+__device__ __forceinline__ void load_run(const T* __restrict__ tensor,
+    size_t total, size_t begin, int count, T* room, Arrival<RUNS>* arrival) {
   const int per_word = 16 / sizeof(T);
   const T* const global = tensor + begin;
   const int past = past_boundary(global);
-  T* const to = *shared + past;
-  *shared += run_space<T>(count);
+  T* const to = room + past;
   int first = -past;  // of the words, from the run's beginning
   int last = (past + count + per_word - 1) / per_word * per_word - past;
   if (begin < past) { first += per_word; }
@@ -254,13 +269,12 @@ __device__ __forceinline__ T* load_run(const T* __restrict__ tensor,
     if (i < min(first, count)) { to[i] = global[i]; }
     if (last + i >= 0 && last + i < count) { to[last + i] = global[last + i]; }
   }
-  return to;
 }
 
-// Where the elements of a run are to be written for store_run.
+// Where a run's elements lie in its room.
 template <typename T>
-__device__ __forceinline__ T* place_run(const T* global, T* shared) {
-  return shared + past_boundary(global);
+__device__ __forceinline__ T* place_run(const T* global, T* room) {
+  return room + past_boundary(global);
 }
 
 template <typename T>
@@ -348,108 +362,198 @@ struct Memory {
   }
 };
 
+// One tile of the tensor that is cut, and the rows of the other tensor that
+// belong to it.
+struct Tile {
+  int first, planes;           // of the planes
+  int y_begin, y_end;          // of the rows
+  int row_begin, row_count;    // of the other tensor's rows
+  int other_first, other_planes;
+
+  __device__ __forceinline__ Tile(const Cut& cut, int index, int all_planes,
+      int height) {
+    const int group = cut.tiles.divide(index);
+    first = group * cut.planes;
+    planes = min(cut.planes, all_planes - first);
+    y_begin = (index - group * cut.tiles.divisor) * cut.rows;
+    y_end = min(y_begin + cut.rows, height);
+    other_first = cut.multiplier.divide(first);
+    other_planes = cut.multiplier.divide(first + planes - 1) - other_first + 1;
+  }
+  __device__ __forceinline__ void other_rows(int begin, int end, int height) {
+    row_begin = max(0, begin);
+    row_count = max(0, min(height, end) - row_begin);
+  }
+  // The runs' beginnings, from the tensors' beginnings, and lengths.
+  __device__ __forceinline__ size_t begin(int area, int width) const {
+    return static_cast<size_t>(first) * area + y_begin * width;
+  }
+  __device__ __forceinline__ int count(int area, int width) const {
+    return (planes - 1) * area + (y_end - y_begin) * width;
+  }
+  __device__ __forceinline__ size_t other_begin(int area, int width) const {
+    return static_cast<size_t>(other_first) * area + row_begin * width;
+  }
+  __device__ __forceinline__ int other_count(int area, int width) const {
+    return (other_planes - 1) * area + row_count * width;
+  }
+};
+
+// A tile of the convolution's output: forward and backward-weights.
+template <int K, int S>
+__device__ __forceinline__ Tile output_tile(const Shape& g, const Cut& cut,
+    int index, int planes) {
+  Tile tile(cut, index, planes, g.out_height);
+  tile.other_rows(tile.y_begin * S - g.pad_h,
+      (tile.y_end - 1) * S - g.pad_h + K, g.height);
+  return tile;
+}
+
+// A tile of its input: backward-data.
+template <int K, int S>
+__device__ __forceinline__ Tile input_tile(const Shape& g, const Cut& cut,
+    int index) {
+  Tile tile(cut, index, g.num * g.channels, g.height);
+  tile.other_rows((tile.y_begin + g.pad_h) / S - ((K + S - 1) / S - 1),
+      (tile.y_end - 1 + g.pad_h) / S + 1, g.out_height);
+  return tile;
+}
+
+// Blocks go through the tiles in strides, and have the next `stages` tiles on
+// their way at a time, each in `space` elements of its own.
+struct Ring {
+  int tiles, stride, stages, space;
+};
+
+struct Turn {
+  int tile, stage, phase;   // that is computed
+  int asked, asked_stage;   // that is loaded next
+  int ahead;                // loaded and not yet computed
+
+  __device__ __forceinline__ Turn(const Ring&, int begin)
+      : tile(begin), stage(0), phase(0), asked(begin), asked_stage(0),
+        ahead(0) {}
+  __device__ __forceinline__ bool may_ask(const Ring& ring) const {
+    return asked < ring.tiles && ahead < ring.stages;
+  }
+  __device__ __forceinline__ void ask(const Ring& ring) {
+    asked += ring.stride;
+    asked_stage = asked_stage + 1 < ring.stages ? asked_stage + 1 : 0;
+    ++ahead;
+  }
+  __device__ __forceinline__ void advance(const Ring& ring) {
+    tile += ring.stride;
+    stage = stage + 1 < ring.stages ? stage + 1 : 0;
+    if (stage == 0) { phase ^= 1; }
+    --ahead;
+  }
+};
+
 // ---------------------------------------------------------------------------
 // Forward. With FLIP it is also backward-data for stride 1.
 
 template <typename T, int K, int S, bool FLIP>
 __global__ void __launch_bounds__(kMaxThreads) tile_forward(const Shape g,
-    const Cut cut, const T* __restrict__ in, const T* __restrict__ weight,
-    const T* __restrict__ bias, T* __restrict__ out) {
+    const Cut cut, const Ring ring, const T* __restrict__ in,
+    const T* __restrict__ weight, const T* __restrict__ bias,
+    T* __restrict__ out) {
   enum {
     V = kColumns,
     SPAN = (V - 1) * S + K,
     UNDER_WAY = (K + S - 1) / S  // output rows that an input row reaches
   };
-  const int group = cut.tiles.divide(blockIdx.x);
-  const int first = group * cut.planes;
-  const int planes =
-      min(cut.planes, g.num * g.channels * g.multiplier - first);
-  const int y_begin = (blockIdx.x - group * cut.tiles.divisor) * cut.rows;
-  const int y_end = min(y_begin + cut.rows, g.out_height);
-  const int row_begin = max(0, y_begin * S - g.pad_h);
-  const int row_count =
-      max(0, min(g.height, (y_end - 1) * S - g.pad_h + K) - row_begin);
-  const int in_first = cut.multiplier.divide(first);
-  const int in_planes =
-      cut.multiplier.divide(first + planes - 1) - in_first;
   const int in_area = g.height * g.width;
   const int out_area = g.out_height * g.out_width;
-
-  __shared__ Arrival<1> arrival;
-  Memory<T> memory;
-  arrival.prepare();
-  const T* const tile_in = load_run(in,
-      static_cast<size_t>(g.num) * g.channels * in_area,
-      static_cast<size_t>(in_first) * in_area + row_begin * g.width,
-      in_planes * in_area + row_count * g.width, &memory.room, &arrival);
-  T* const global_out =
-      out + static_cast<size_t>(first) * out_area + y_begin * g.out_width;
-  T* const tile_out = place_run(global_out, memory.room);
-  arrival.wait(0);
-
-  const int walks = planes * cut.walks.divisor * cut.groups.divisor;
-  for (int i = threadIdx.x; i < walks; i += blockDim.x) {
-    const Walk walk(cut, i, y_begin, y_end);
-    const int channel = cut.channels.modulo(first + walk.plane);
-    T filter[K][K];
-#pragma unroll
-    for (int k = 0; k < K * K; ++k) {
-      filter[k / K][k % K] =
-          weight[channel * K * K + (FLIP ? K * K - 1 - k : k)];
+  const int all_planes = g.num * g.channels * g.multiplier;
+  __shared__ Arrival<1> arrival[2];
+  const Memory<T> memory;
+  T* const out_room = memory.room + ring.stages * ring.space;
+  arrival[0].prepare();
+  arrival[1].prepare();
+  Turn turn(ring, blockIdx.x);
+  for (; turn.tile < ring.tiles; turn.advance(ring)) {
+    while (turn.may_ask(ring)) {
+      const Tile next = output_tile<K, S>(g, cut, turn.asked, all_planes);
+      load_run(in, static_cast<size_t>(g.num) * g.channels * in_area,
+          next.other_begin(in_area, g.width),
+          next.other_count(in_area, g.width),
+          memory.room + turn.asked_stage * ring.space,
+          &arrival[turn.asked_stage]);
+      turn.ask(ring);
     }
-    const T start = bias ? bias[channel] : T(0);
-    // The last group overlaps the one before it where the width asks for it.
-    const int x = min(walk.group * V, g.out_width - V);
-    const int column = x * S - g.pad_w;
-    const Window<T, SPAN, K - 1> window(column, 0, g.width);
-    int row = walk.y_first * S - g.pad_h - row_begin;
-    const T* from = tile_in + column + row * g.width +
-        (cut.multiplier.divide(first + walk.plane) - in_first) * in_area;
-    int done = -(UNDER_WAY - 1);  // rows of this walk
-    T* to = tile_out + walk.plane * out_area + x +
-        (walk.y_first - y_begin + done) * g.out_width;
+    const Tile tile = output_tile<K, S>(g, cut, turn.tile, all_planes);
+    const T* const tile_in = place_run(
+        in + tile.other_begin(in_area, g.width),
+        memory.room + turn.stage * ring.space);
+    T* const global_out = out + tile.begin(out_area, g.out_width);
+    T* const tile_out = place_run(global_out, out_room);
+    stored();
+    arrival[turn.stage].wait(turn.phase);
 
-    T sum[UNDER_WAY][V];  // row y of the walk in sum[y % UNDER_WAY]
+    const int walks = tile.planes * cut.walks.divisor * cut.groups.divisor;
+    for (int i = threadIdx.x; i < walks; i += blockDim.x) {
+      const Walk walk(cut, i, tile.y_begin, tile.y_end);
+      const int channel = cut.channels.modulo(tile.first + walk.plane);
+      T filter[K][K];
 #pragma unroll
-    for (int m = 0; m < UNDER_WAY * V; ++m) { sum[m / V][m % V] = start; }
-    while (done < walk.rows) {
+      for (int k = 0; k < K * K; ++k) {
+        filter[k / K][k % K] =
+            weight[channel * K * K + (FLIP ? K * K - 1 - k : k)];
+      }
+      const T start = bias ? bias[channel] : T(0);
+      // The last group overlaps the one before it where the width asks for it.
+      const int x = min(walk.group * V, g.out_width - V);
+      const int column = x * S - g.pad_w;
+      const Window<T, SPAN, K - 1> window(column, 0, g.width);
+      int row = walk.y_first * S - g.pad_h - tile.row_begin;
+      const T* from = tile_in + column + row * g.width +
+          (cut.multiplier.divide(tile.first + walk.plane) - tile.other_first) * in_area;
+      int done = -(UNDER_WAY - 1);  // rows of this walk
+      T* to = tile_out + walk.plane * out_area + x +
+          (walk.y_first - tile.y_begin + done) * g.out_width;
+
+      T sum[UNDER_WAY][V];  // row y of the walk in sum[y % UNDER_WAY]
 #pragma unroll
-      for (int ahead = 0; ahead < UNDER_WAY; ++ahead) {
+      for (int m = 0; m < UNDER_WAY * V; ++m) { sum[m / V][m % V] = start; }
+      while (done < walk.rows) {
 #pragma unroll
-        for (int v = 0; v < V; ++v) { sum[ahead][v] = start; }
+        for (int ahead = 0; ahead < UNDER_WAY; ++ahead) {
 #pragma unroll
-        for (int s = 0; s < S; ++s) {
-          T value[SPAN];
-          window.read(static_cast<unsigned>(row) < row_count ? from
-                                                            : memory.zeros,
-              value);
+          for (int v = 0; v < V; ++v) { sum[ahead][v] = start; }
 #pragma unroll
-          for (int ky = s; ky < K; ky += S) {
-            const int y = (ahead - ky / S + UNDER_WAY) % UNDER_WAY;
+          for (int s = 0; s < S; ++s) {
+            T value[SPAN];
+            window.read(static_cast<unsigned>(row) < tile.row_count ? from
+                                                              : memory.zeros,
+                value);
 #pragma unroll
-            for (int kx = 0; kx < K; ++kx) {
+            for (int ky = s; ky < K; ky += S) {
+              const int y = (ahead - ky / S + UNDER_WAY) % UNDER_WAY;
 #pragma unroll
-              for (int v = 0; v < V; ++v) {
-                sum[y][v] += filter[ky][kx] * value[v * S + kx];
+              for (int kx = 0; kx < K; ++kx) {
+#pragma unroll
+                for (int v = 0; v < V; ++v) {
+                  sum[y][v] += filter[ky][kx] * value[v * S + kx];
+                }
               }
             }
+            ++row;
+            from += g.width;
           }
-          ++row;
-          from += g.width;
-        }
-        if (static_cast<unsigned>(done) < walk.rows) {
+          if (static_cast<unsigned>(done) < walk.rows) {
 #pragma unroll
-          for (int v = 0; v < V; ++v) {
-            to[v] = sum[(ahead + 1) % UNDER_WAY][v];
+            for (int v = 0; v < V; ++v) {
+              to[v] = sum[(ahead + 1) % UNDER_WAY][v];
+            }
           }
+          ++done;
+          to += g.out_width;
         }
-        ++done;
-        to += g.out_width;
       }
     }
+    store_run(global_out, tile.count(out_area, g.out_width), tile_out);
   }
-  store_run(global_out,
-      (planes - 1) * out_area + (y_end - y_begin) * g.out_width, tile_out);
+  stored();
 }
 
 // ---------------------------------------------------------------------------
@@ -462,7 +566,7 @@ __global__ void __launch_bounds__(kMaxThreads) tile_forward(const Shape g,
 
 template <typename T, int K, int S>
 __global__ void __launch_bounds__(kMaxThreads) tile_backward(const Shape g,
-    const Cut cut, const T* __restrict__ top_diff,
+    const Cut cut, const Ring ring, const T* __restrict__ top_diff,
     const T* __restrict__ weight, T* __restrict__ bottom_diff) {
   enum {
     V = kGatherColumns,
@@ -470,95 +574,100 @@ __global__ void __launch_bounds__(kMaxThreads) tile_backward(const Shape g,
     TAPS = (K + S - 1) / S,
     SPAN = V + TAPS - 1
   };
-  const int group = cut.tiles.divide(blockIdx.x);
-  const int first = group * cut.planes;
-  const int planes = min(cut.planes, g.num * g.channels - first);
-  const int y_begin = (blockIdx.x - group * cut.tiles.divisor) * cut.rows;
-  const int y_end = min(y_begin + cut.rows, g.height);
-  const int q_begin = max(0, (y_begin + g.pad_h) / S - (TAPS - 1));
-  const int q_count =
-      max(0, min(g.out_height, (y_end - 1 + g.pad_h) / S + 1) - q_begin);
   const int in_area = g.height * g.width;
   const int out_area = g.out_height * g.out_width;
-
-  __shared__ Arrival<1> arrival;
-  Memory<T> memory;
-  arrival.prepare();
-  const T* const tile_top = load_run(top_diff,
-      static_cast<size_t>(g.num) * g.channels * out_area,
-      static_cast<size_t>(first) * out_area + q_begin * g.out_width,
-      (planes - 1) * out_area + q_count * g.out_width, &memory.room, &arrival);
-  T* const global =
-      bottom_diff + static_cast<size_t>(first) * in_area + y_begin * g.width;
-  T* const tile = place_run(global, memory.room);
-  arrival.wait(0);
-
-  const int walks = planes * cut.walks.divisor * cut.groups.divisor;
-  for (int i = threadIdx.x; i < walks; i += blockDim.x) {
-    const Walk walk(cut, i, y_begin, y_end);
-    const int channel = cut.channels.modulo(first + walk.plane);
-    T filter[K][K];
-#pragma unroll
-    for (int k = 0; k < K * K; ++k) {
-      filter[k / K][k % K] = weight[channel * K * K + k];
+  __shared__ Arrival<1> arrival[2];
+  const Memory<T> memory;
+  T* const diff_room = memory.room + ring.stages * ring.space;
+  arrival[0].prepare();
+  arrival[1].prepare();
+  Turn turn(ring, blockIdx.x);
+  for (; turn.tile < ring.tiles; turn.advance(ring)) {
+    while (turn.may_ask(ring)) {
+      const Tile next = input_tile<K, S>(g, cut, turn.asked);
+      load_run(top_diff, static_cast<size_t>(g.num) * g.channels * out_area,
+          next.other_begin(out_area, g.out_width),
+          next.other_count(out_area, g.out_width),
+          memory.room + turn.asked_stage * ring.space,
+          &arrival[turn.asked_stage]);
+      turn.ask(ring);
     }
-    const int q_column = g.pad_w / S + walk.group * V;
-    const int x = q_column * S - g.pad_w;
-    const Window<T, SPAN, SPAN> window(q_column - (TAPS - 1), 0, g.out_width);
-    const int q_first = (walk.y_first + g.pad_h) / S - (TAPS - 1);
-    int q = q_first - q_begin;
-    const T* from = tile_top + walk.plane * out_area + q_column - (TAPS - 1) +
-        q * g.out_width;
-    // Rows of this walk; the sums of the first TAPS - 1 steps lack some taps.
-    int y = q_first * S - g.pad_h - walk.y_first;
-    T* to = tile + walk.plane * in_area + x +
-        (walk.y_first - y_begin + y) * g.width;
+    const Tile tile = input_tile<K, S>(g, cut, turn.tile);
+    const T* const tile_top = place_run(
+        top_diff + tile.other_begin(out_area, g.out_width),
+        memory.room + turn.stage * ring.space);
+    T* const global = bottom_diff + tile.begin(in_area, g.width);
+    T* const tile_diff = place_run(global, diff_room);
+    stored();
+    arrival[turn.stage].wait(turn.phase);
 
-    // Row (q * S + r - pad) in sum[(q - q_first) % TAPS][r].
-    T sum[TAPS][S][N];
+    const int walks = tile.planes * cut.walks.divisor * cut.groups.divisor;
+    for (int i = threadIdx.x; i < walks; i += blockDim.x) {
+      const Walk walk(cut, i, tile.y_begin, tile.y_end);
+      const int channel = cut.channels.modulo(tile.first + walk.plane);
+      T filter[K][K];
 #pragma unroll
-    for (int k = 0; k < TAPS * S * N; ++k) {
-      sum[k / (S * N)][k / N % S][k % N] = T(0);
-    }
-    while (y < walk.rows) {
+      for (int k = 0; k < K * K; ++k) {
+        filter[k / K][k % K] = weight[channel * K * K + k];
+      }
+      const int q_column = g.pad_w / S + walk.group * V;
+      const int x = q_column * S - g.pad_w;
+      const Window<T, SPAN, SPAN> window(q_column - (TAPS - 1), 0, g.out_width);
+      const int q_first = (walk.y_first + g.pad_h) / S - (TAPS - 1);
+      int q = q_first - tile.row_begin;
+      const T* from = tile_top + walk.plane * out_area + q_column - (TAPS - 1) +
+          q * g.out_width;
+      // Rows of this walk; the sums of the first TAPS - 1 steps lack some taps.
+      int y = q_first * S - g.pad_h - walk.y_first;
+      T* to = tile_diff + walk.plane * in_area + x +
+          (walk.y_first - tile.y_begin + y) * g.width;
+
+      // Row (q * S + r - pad) in sum[(q - q_first) % TAPS][r].
+      T sum[TAPS][S][N];
 #pragma unroll
-      for (int ahead = 0; ahead < TAPS; ++ahead) {
-        T value[SPAN];
-        window.read(static_cast<unsigned>(q) < q_count ? from : memory.zeros,
-            value);
+      for (int k = 0; k < TAPS * S * N; ++k) {
+        sum[k / (S * N)][k / N % S][k % N] = T(0);
+      }
+      while (y < walk.rows) {
 #pragma unroll
-        for (int ky = 0; ky < K; ++ky) {
+        for (int ahead = 0; ahead < TAPS; ++ahead) {
+          T value[SPAN];
+          window.read(static_cast<unsigned>(q) < tile.row_count ? from : memory.zeros,
+              value);
 #pragma unroll
-          for (int kx = 0; kx < K; ++kx) {
+          for (int ky = 0; ky < K; ++ky) {
 #pragma unroll
-            for (int v = 0; v < V; ++v) {
-              sum[(ahead + ky / S) % TAPS][ky % S][v * S + kx % S] +=
-                  filter[ky][kx] * value[v - kx / S + TAPS - 1];
-            }
-          }
-        }
-        ++q;
-        from += g.out_width;
+            for (int kx = 0; kx < K; ++kx) {
 #pragma unroll
-        for (int r = 0; r < S; ++r) {
-          if (static_cast<unsigned>(y) < walk.rows) {
-#pragma unroll
-            for (int n = 0; n < N; ++n) {
-              if (static_cast<unsigned>(x + n) < g.width) {
-                to[n] = sum[ahead][r][n];
+              for (int v = 0; v < V; ++v) {
+                sum[(ahead + ky / S) % TAPS][ky % S][v * S + kx % S] +=
+                    filter[ky][kx] * value[v - kx / S + TAPS - 1];
               }
             }
           }
+          ++q;
+          from += g.out_width;
 #pragma unroll
-          for (int n = 0; n < N; ++n) { sum[ahead][r][n] = T(0); }
-          ++y;
-          to += g.width;
+          for (int r = 0; r < S; ++r) {
+            if (static_cast<unsigned>(y) < walk.rows) {
+#pragma unroll
+              for (int n = 0; n < N; ++n) {
+                if (static_cast<unsigned>(x + n) < g.width) {
+                  to[n] = sum[ahead][r][n];
+                }
+              }
+            }
+#pragma unroll
+            for (int n = 0; n < N; ++n) { sum[ahead][r][n] = T(0); }
+            ++y;
+            to += g.width;
+          }
         }
       }
     }
+    store_run(global, tile.count(in_area, g.width), tile_diff);
   }
-  store_run(global, (planes - 1) * in_area + (y_end - y_begin) * g.width,
-      tile);
+  stored();
 }
 
 // ---------------------------------------------------------------------------
@@ -591,9 +700,9 @@ __device__ __forceinline__ void add_gradient(int channel, int k, T sum,
 
 template <typename T, int K, int S>
 __global__ void __launch_bounds__(kMaxThreads) tile_weights(const Shape g,
-    const Cut cut, const int images, const int stages, const int stage_space,
-    const T* __restrict__ in, const T* __restrict__ top_diff, T* weight_diff,
-    T* bias_diff, T* partial, unsigned* finished) {
+    const Cut cut, const Ring ring, const int images, const T* __restrict__ in,
+    const T* __restrict__ top_diff, T* weight_diff, T* bias_diff, T* partial,
+    unsigned* finished) {
   enum {
     V = kColumns,
     SPAN = (V - 1) * S + K,
@@ -602,76 +711,63 @@ __global__ void __launch_bounds__(kMaxThreads) tile_weights(const Shape g,
     AT_ONCE = kAtOnce
   };
   const int channels = g.channels * g.multiplier;
-  const int groups = (channels + cut.planes - 1) / cut.planes;
-  const int tile = blockIdx.x % (groups * cut.tiles.divisor);
-  const int chunk = blockIdx.x / (groups * cut.tiles.divisor);
-  const int chunks = (g.num + images - 1) / images;
-  const int group = cut.tiles.divide(tile);
-  const int cut_index = tile - group * cut.tiles.divisor;
-  const int first = group * cut.planes;
-  const int planes = min(cut.planes, channels - first);
-  const int y_begin = cut_index * cut.rows;
-  const int y_end = min(y_begin + cut.rows, g.out_height);
-  const int row_begin = max(0, y_begin * S - g.pad_h);
-  const int row_count =
-      max(0, min(g.height, (y_end - 1) * S - g.pad_h + K) - row_begin);
-  const int in_first = cut.multiplier.divide(first);
-  const int in_planes =
-      cut.multiplier.divide(first + planes - 1) - in_first;
   const int in_area = g.height * g.width;
   const int out_area = g.out_height * g.out_width;
+  const int tiles =
+      (channels + cut.planes - 1) / cut.planes * cut.tiles.divisor;
+  const int chunk = blockIdx.x / tiles;
+  const int tile_index = blockIdx.x - chunk * tiles;
+  const Tile tile = output_tile<K, S>(g, cut, tile_index, channels);
+  const int in_count = tile.other_count(in_area, g.width);
 
-  const int in_count = in_planes * in_area + row_count * g.width;
-  const int diff_count =
-      (planes - 1) * out_area + (y_end - y_begin) * g.out_width;
-
-  // A ring of stages: an image's tiles are asked for when the stage is free.
+  // The ring goes through the images of the chunk.
+  Ring images_ring = ring;
+  images_ring.tiles = min((chunk + 1) * images, g.num);
   __shared__ Arrival<2> arrival[kMaxStages];
-  Memory<T> memory;
-  for (int i = 0; i < stages; ++i) { arrival[i].prepare(); }
-  const int n_begin = chunk * images;
-  const int n_end = min(n_begin + images, g.num);
+  const Memory<T> memory;
+  for (int i = 0; i < ring.stages; ++i) { arrival[i].prepare(); }
   T total[SUMS];
 #pragma unroll
   for (int k = 0; k < SUMS; ++k) { total[k] = T(0); }
   const int walks_a_plane = cut.walks.divisor * cut.groups.divisor;
-  const int walks = planes * walks_a_plane;
-  int asked = 0, stage = 0, phase = 0;
-  for (int n = n_begin - (stages - 1); n < n_end; ++n) {
-    const int next = n + stages - 1;
-    if (next < n_end) {
-      T* room = memory.room + asked * stage_space;
+  const int walks = tile.planes * walks_a_plane;
+  Turn turn(images_ring, chunk * images);
+  for (; turn.tile < images_ring.tiles; turn.advance(images_ring)) {
+    while (turn.may_ask(images_ring)) {
+      T* const room = memory.room + turn.asked_stage * ring.space;
       load_run(in, static_cast<size_t>(g.num) * g.channels * in_area,
-          static_cast<size_t>(next * g.channels + in_first) * in_area +
-          row_begin * g.width, in_count, &room, &arrival[asked]);
+          static_cast<size_t>(turn.asked) * g.channels * in_area +
+          tile.other_begin(in_area, g.width), in_count, room,
+          &arrival[turn.asked_stage]);
       load_run(top_diff, static_cast<size_t>(g.num) * channels * out_area,
-          static_cast<size_t>(next * channels + first) * out_area +
-          y_begin * g.out_width, diff_count, &room, &arrival[asked]);
-      asked = asked + 1 < stages ? asked + 1 : 0;
+          static_cast<size_t>(turn.asked) * channels * out_area +
+          tile.begin(out_area, g.out_width),
+          tile.count(out_area, g.out_width), room + run_space<T>(in_count),
+          &arrival[turn.asked_stage]);
+      turn.ask(images_ring);
     }
-    if (n < n_begin) { continue; }
-    T* const room = memory.room + stage * stage_space;
+    T* const room = memory.room + turn.stage * ring.space;
     const T* const tile_in = place_run(
-        in + static_cast<size_t>(n * g.channels + in_first) * in_area +
-        row_begin * g.width, room);
+        in + static_cast<size_t>(turn.tile) * g.channels * in_area +
+        tile.other_begin(in_area, g.width), room);
     const T* const tile_diff = place_run(
-        top_diff + static_cast<size_t>(n * channels + first) * out_area +
-        y_begin * g.out_width, room + run_space<T>(in_count));
-    arrival[stage].wait(phase);
+        top_diff + static_cast<size_t>(turn.tile) * channels * out_area +
+        tile.begin(out_area, g.out_width), room + run_space<T>(in_count));
+    arrival[turn.stage].wait(turn.phase);
 
     // More walks than threads only where the tile is of one plane.
     for (int i = threadIdx.x; i < walks; i += blockDim.x) {
-      const Walk walk(cut, i, y_begin, y_end);
+      const Walk walk(cut, i, tile.y_begin, tile.y_end);
       const int x = min(walk.group * V, g.out_width - V);
       const int column = x * S - g.pad_w;
       const Window<T, SPAN, K - 1> window(column, 0, g.width);
-      int row = walk.y_first * S - g.pad_h - row_begin;
+      int row = walk.y_first * S - g.pad_h - tile.row_begin;
       const T* from = tile_in + column + row * g.width +
-          (cut.multiplier.divide(first + walk.plane) - in_first) * in_area;
+          (cut.multiplier.divide(tile.first + walk.plane) - tile.other_first) * in_area;
       // What the group before this one counts is masked.
       const Window<T, V, V> diff_window(x, walk.group * V, g.out_width);
       const T* from_diff = tile_diff + walk.plane * out_area + x +
-          (walk.y_first - y_begin) * g.out_width;
+          (walk.y_first - tile.y_begin) * g.out_width;
 
       T diff[UNDER_WAY][V];  // row y of the walk in diff[y % UNDER_WAY]
 #pragma unroll
@@ -687,7 +783,7 @@ __global__ void __launch_bounds__(kMaxThreads) tile_weights(const Shape g,
 #pragma unroll
           for (int s = 0; s < S; ++s) {
             T value[SPAN];
-            window.read(static_cast<unsigned>(row) < row_count ? from
+            window.read(static_cast<unsigned>(row) < tile.row_count ? from
                                                               : memory.zeros,
                 value);
 #pragma unroll
@@ -708,13 +804,13 @@ __global__ void __launch_bounds__(kMaxThreads) tile_weights(const Shape g,
       }
     }
     __syncthreads();
-    stage = stage + 1 < stages ? stage + 1 : 0;
-    if (stage == 0) { phase ^= 1; }
   }
 
   // Join the threads: totals[k][thread], a part of the sums at a time.
+  const int chunks = (g.num + images - 1) / images;
   const int parts = cut.tiles.divisor * chunks;
-  const int part = chunk * cut.tiles.divisor + cut_index;
+  const int part = chunk * cut.tiles.divisor + cut.tiles.modulo(tile_index);
+  const int first = tile.first, planes = tile.planes;
   const int addends = planes > 1 ? walks_a_plane : blockDim.x;
   T* const totals = memory.room;
 #pragma unroll
@@ -756,7 +852,9 @@ __global__ void __launch_bounds__(kMaxThreads) tile_weights(const Shape g,
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
-    is_last = atomicInc(&finished[group], parts - 1) == parts - 1;
+    is_last =
+        atomicInc(&finished[cut.tiles.divide(tile_index)], parts - 1) ==
+        parts - 1;
   }
   __syncthreads();
   if (!is_last) { return; }
@@ -767,11 +865,11 @@ __global__ void __launch_bounds__(kMaxThreads) tile_weights(const Shape g,
     const int plane = i / SUMS;
     T sum = T(0);
     if (plane < planes) {
-      const volatile T* const from =
+      const T* const from =
           partial + (first + plane) * parts * SUMS + i % SUMS;
-#pragma unroll 4
+#pragma unroll 8
       for (int j = threadIdx.x % lanes; j < parts; j += lanes) {
-        sum += from[j * SUMS];
+        sum += load_fresh(from + j * SUMS);
       }
     }
     sum = lanes_sum(sum, lanes);
@@ -936,18 +1034,26 @@ inline int other_elements(const Traffic& t, const TilePlan& p) {
       (planes * t.other_height + rows) * t.other_width));
 }
 
-// Elements of shared memory for a tile's runs.
+// Elements of shared memory for one stage: what is loaded of a tile.
 template <typename T>
-inline int tile_space(const Traffic& t, const TilePlan& p) {
-  return run_space<T>(run_elements(t, p)) + run_space<T>(other_elements(t, p));
+inline int stage_space(const Traffic& t, const TilePlan& p, bool weights) {
+  return run_space<T>(other_elements(t, p)) +
+      (weights ? run_space<T>(run_elements(t, p)) : 0);
 }
 
 template <typename T>
-inline int shared_bytes(const Traffic& t, const TilePlan& p, bool joins,
-    int stages) {
-  const int elements = kZeros + kSlack + std::max(
-      stages * tile_space<T>(t, p), joins ? kAtOnce * p.threads : 0);
-  return elements * static_cast<int>(sizeof(T));
+inline int shared_bytes(const Traffic& t, const TilePlan& p, bool weights) {
+  const int loaded = p.stages * stage_space<T>(t, p, weights);
+  const int elements = weights ?
+      std::max(loaded, kAtOnce * p.threads) :
+      loaded + run_space<T>(run_elements(t, p));
+  return (kZeros + kSlack + elements) * static_cast<int>(sizeof(T));
+}
+
+inline int shared_bytes(const Traffic& t, const TilePlan& p, bool weights,
+    int element_size) {
+  return element_size == 8 ? shared_bytes<double>(t, p, weights)
+                           : shared_bytes<float>(t, p, weights);
 }
 
 inline int walks(const Traffic& t, const TilePlan& p) {
@@ -987,15 +1093,15 @@ inline std::vector<TilePlan> tile_plans(const Traffic& t, int element_size,
       const int rows = ceil_div(t.height, cuts);
       if (cuts > 1 && rows == ceil_div(t.height, cuts - 1)) { continue; }
       for (int down = 1; down <= rows; ++down) {
-        TilePlan p = {planes, rows, ceil_div(rows, down), 0};
+        TilePlan p = {planes, rows, ceil_div(rows, down), 0, 1, 0};
         if (down > 1 && p.walk == ceil_div(rows, down - 1)) { continue; }
         const int threads = ceil_div(walks(t, p), kWarp) * kWarp;
         if (threads > kMaxThreads && (planes > 1 || down > 1)) { break; }
         p.threads = std::min<int>(threads, kMaxThreads);
-        const int bytes = element_size == 8 ?
-            shared_bytes<double>(t, p, joins, 1) :
-            shared_bytes<float>(t, p, joins, 1);
-        if (bytes <= kTileBytes) { plans.push_back(p); }
+        for (p.stages = 1; p.stages <= (joins ? kMaxStages : 2); ++p.stages) {
+          if (shared_bytes(t, p, joins, element_size) > kTileBytes) { break; }
+          plans.push_back(p);
+        }
       }
     }
   }
@@ -1008,13 +1114,18 @@ inline TilePlan choose_tile(const Traffic& t, int element_size,
   TilePlan best = TilePlan();
   double least = -1;
   for (size_t i = 0; i < plans.size(); ++i) {
-    const TilePlan& p = plans[i];
-    const int bytes = 
+    TilePlan p = plans[i];
+    const int shared = shared_bytes(t, p, false, element_size);
+    const int bytes =
         (run_elements(t, p) + other_elements(t, p)) * element_size;
-    int resident = resident_blocks(bytes, p.threads);
-    const double blocks = ceil_div(t.planes, p.planes) *
+    int resident = resident_blocks(shared, p.threads);
+    const double tiles = ceil_div(t.planes, p.planes) *
         static_cast<double>(ceil_div(t.height, p.rows));
-    const double turn = turns(blocks, processors, &resident);
+    if (p.stages > 1) {
+      p.blocks = resident * processors;
+      if (tiles < 2 * p.blocks) { continue; }
+    }
+    const double turn = turns(tiles, processors, &resident);
     const double cost = turn * tile_cycles(t, p, bytes, resident);
     if (least < 0 || cost < least) { least = cost; best = p; }
   }
@@ -1029,11 +1140,12 @@ inline TilePlan choose_weights(const Traffic& t, int images, int element_size,
   double least = -1;
   for (size_t i = 0; i < plans.size(); ++i) {
     const TilePlan& p = plans[i];
-    const int bytes = 
+    const int shared = shared_bytes(t, p, true, element_size);
+    const int bytes =
         (run_elements(t, p) + other_elements(t, p)) * element_size;
     const int cuts = ceil_div(t.height, p.rows);
-    for (int now = images; now >= 1; now = now * 3 / 4) {
-      int resident = resident_blocks(bytes, p.threads);
+    for (int now = images; now >= p.stages; now = now * 3 / 4) {
+      int resident = resident_blocks(shared, p.threads);
       const int parts = cuts * ceil_div(images, now);
       const double blocks =
           static_cast<double>(ceil_div(t.planes, p.planes)) * parts;
@@ -1116,29 +1228,13 @@ inline bool specialised(const Shape& g) {
       g.pad_h < g.kernel_h && g.pad_w < g.kernel_w;
 }
 
-// The most stages that fit.
-inline int choose_stages(const Traffic& t, const TilePlan& p, int images,
-    int element_size) {
-  int stages = 1;
-  while (stages < kMaxStages && stages < images &&
-      (element_size == 8 ? shared_bytes<double>(t, p, true, stages + 1)
-                         : shared_bytes<float>(t, p, true, stages + 1)) <=
-      kTileBytes) {
-    ++stages;
-  }
-  return stages;
-}
-
 Plan make_plan(const Shape& g, int element_size, int processors) {
   Plan plan = Plan();
   if (!specialised(g)) { return plan; }
   if (g.out_width >= kColumns) {
-    const Traffic t = weights_traffic(g);
     plan.forward = choose_tile(forward_traffic(g), element_size, processors);
-    plan.weights = choose_weights(t, g.num, element_size, processors,
-        &plan.weight_images);
-    plan.weight_stages =
-        choose_stages(t, plan.weights, plan.weight_images, element_size);
+    plan.weights = choose_weights(weights_traffic(g), g.num, element_size,
+        processors, &plan.weight_images);
   }
   if (g.multiplier == 1 && (g.stride_w > 1 || g.width >= kColumns)) {
     plan.backward = choose_tile(backward_traffic(g), element_size, processors);
@@ -1155,15 +1251,23 @@ int weight_parts(const Shape& g, const Plan& plan) {
 // ---------------------------------------------------------------------------
 // The launches.
 
+template <typename T>
+Ring tile_ring(const Traffic& t, const TilePlan& p) {
+  const int tiles = ceil_div(t.planes, p.planes) * ceil_div(t.height, p.rows);
+  const Ring ring = {tiles, p.blocks ? std::min(p.blocks, tiles) : tiles,
+                     p.stages, stage_space<T>(t, p, false)};
+  return ring;
+}
+
 template <typename T, int K, int S, bool FLIP>
 void launch_forward(const Shape& g, const TilePlan& p, const T* in,
     const T* weight, const T* bias, T* out, cudaStream_t stream) {
   const Traffic t = forward_traffic(g);
   const Cut cut(p, t.height, t.groups, g);
-  const int blocks = ceil_div(t.planes, p.planes) * cut.tiles.divisor;
-  const int bytes = shared_bytes<T>(t, p, false, 1);
-  tile_forward<T, K, S, FLIP><<<blocks, p.threads, bytes, stream>>>(
-      g, cut, in, weight, bias, out);
+  const Ring ring = tile_ring<T>(t, p);
+  const int bytes = shared_bytes<T>(t, p, false);
+  tile_forward<T, K, S, FLIP><<<ring.stride, p.threads, bytes, stream>>>(
+      g, cut, ring, in, weight, bias, out);
 }
 
 template <typename T, int K, int S>
@@ -1171,10 +1275,10 @@ void launch_backward(const Shape& g, const TilePlan& p, const T* top_diff,
     const T* weight, T* bottom_diff, cudaStream_t stream) {
   const Traffic t = backward_traffic(g);
   const Cut cut(p, t.height, t.groups, g);
-  const int blocks = ceil_div(t.planes, p.planes) * cut.tiles.divisor;
-  const int bytes = shared_bytes<T>(t, p, false, 1);
-  tile_backward<T, K, S><<<blocks, p.threads, bytes, stream>>>(
-      g, cut, top_diff, weight, bottom_diff);
+  const Ring ring = tile_ring<T>(t, p);
+  const int bytes = shared_bytes<T>(t, p, false);
+  tile_backward<T, K, S><<<ring.stride, p.threads, bytes, stream>>>(
+      g, cut, ring, top_diff, weight, bottom_diff);
 }
 
 template <typename T, int K, int S>
@@ -1185,10 +1289,11 @@ void launch_weights(const Shape& g, const Plan& plan, const T* in,
   const Traffic t = weights_traffic(g);
   const Cut cut(p, t.height, t.groups, g);
   const int blocks = ceil_div(t.planes, p.planes) * weight_parts(g, plan);
-  const int bytes = shared_bytes<T>(t, p, true, plan.weight_stages);
+  const int bytes = shared_bytes<T>(t, p, true);
+  const Ring ring = {0, 1, p.stages, stage_space<T>(t, p, true)};
   tile_weights<T, K, S><<<blocks, p.threads, bytes, stream>>>(
-      g, cut, plan.weight_images, plan.weight_stages, tile_space<T>(t, p), in,
-      top_diff, weight_diff, bias_diff, partial, finished);
+      g, cut, ring, plan.weight_images, in, top_diff, weight_diff, bias_diff,
+      partial, finished);
 }
 
 inline int generic_blocks(int count) {

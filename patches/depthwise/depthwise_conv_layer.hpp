@@ -59,19 +59,20 @@ struct Shape {
   int pad_h, pad_w, dilation_h, dilation_w;
 };
 
-/// @brief How one direction is cut into tiles, a block of threads each.
+/// @brief How one direction is cut into tiles, and who computes them.
 struct TilePlan {
   int planes;   // whole planes a tile; 1 where planes are cut into rows
   int rows;     // rows a tile
   int walk;     // rows a thread
-  int threads;  // 0: the generic kernels
+  int threads;  // a block; 0: the generic kernels
+  int stages;   // tiles of a block that are loaded at a time
+  int blocks;   // that take turns at the tiles; 0: as many as tiles
 };
 
 /// @brief How the GPU computes one shape.
 struct Plan {
   TilePlan forward, backward, weights;
   int weight_images;  // images whose weight gradients one block adds up
-  int weight_stages;  // of them, how many are loaded at a time
 };
 
 /// @brief The plan of least cost for elements of so many bytes on a GPU of so
