@@ -249,7 +249,9 @@ def ends_as_ctrl_c() -> Iterator[None]:
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    wanted = (signal.SIGTERM, signal.SIGHUP)
+    heard = [number for number in wanted if signal.getsignal(number) is not signal.SIG_IGN]  # nohup means to ignore
+    before = {number: signal.signal(number, interrupt) for number in heard}
     try:
         yield
     finally:

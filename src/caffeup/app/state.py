@@ -18,7 +18,7 @@ from caffeup.model.outcome import Check, StageOutcome, TestReport
 from caffeup.model.plan import Request
 
 FOLDER = ".caffeup"
-_BUILT = {".git", ".caffeup", "build", ".build_release", ".build_debug", "distribute", "__pycache__"}
+_BUILT = {".git", ".caffeup", "build", ".build_release", ".build_debug", "distribute", "temp", "__pycache__"}
 
 
 class StageRecord(Value):
@@ -58,7 +58,7 @@ def source_stamp(root: Path) -> str:
     """A digest of name, size and time of every file that is not a product: tells a touched tree from an untouched one."""
     digest = sha256()
     for folder, names, files in os.walk(root):
-        names[:] = sorted(name for name in names if name not in _BUILT and not name.endswith((".egg-info",)))
+        names[:] = sorted(name for name in names if name not in _BUILT and not name.endswith(("_release", "_debug", ".egg-info")))
         for name in sorted(files):
             if name.endswith((".so", ".pyc", "_pb2.py", ".o", ".testbin")):
                 continue

@@ -39,8 +39,11 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run_command(*args: Any, **kwargs: Any) -> None:
+        from caffeup.stream import ends_as_ctrl_c
+
         try:
-            command(*args, **kwargs)
+            with ends_as_ctrl_c():
+                command(*args, **kwargs)
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except BaseException as error:  # noqa: BLE001  # the only place that catches

@@ -31,7 +31,7 @@ from caffeup.plan.toolkit import Choice, choose_toolkit
 from caffeup.plan.tree import build_dir, check_tree, tree_lines
 
 _NOT_IN_CPU_BUILD = "*GPU*:*CuDNN*"
-_NEEDS_GPU = "*/2.*:*/3.*:*GPU*:*CuDNN*"
+_NEEDS_GPU = "*/2.*:*/3.*:*GPU*:*CuDNN*:Im2colKernelTest*"
 """In a GPU build the type parameters 2 and 3 of a typed test are the GPU's float and double."""
 
 
