@@ -1,0 +1,164 @@
+"""The program as a person meets it: words, exit codes, JSON alone on stdout, and no traceback."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from caffeup.app.session import Session
+from caffeup.cli.failure import code_for
+from caffeup.cli.main import main
+from caffeup.errors import BuildFailed, CaffeupError
+from caffeup.model.base import from_json
+from caffeup.model.finding import Evidence, Finding, Remedy, Severity
+from caffeup.model.machine import Machine
+
+TESTS = Path(__file__).resolve().parents[1]
+MACHINE = from_json((TESTS / "machines" / "debian12-no-gpu" / "expected" / "machine.json").read_bytes(), Machine)
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def on_debian(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(Session, "machine", lambda _self, _prefixes=(): MACHINE)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    shutil.copytree(TESTS / "trees" / "tiny", tmp_path / "tiny")
+    return tmp_path / "tiny"
+
+
+def test_help_names_every_command(capsys: Captured) -> None:
+    assert main(["--help"]) == 0
+    said = capsys.readouterr().out
+    for command in ("up", "detect", "doctor", "plan", "configure", "patch", "build", "verify", "diagnose", "env", "clean"):
+        assert f"\n  {command} " in said
+
+
+def test_help_loads_nothing_heavy() -> None:
+    heavy = {"git", "requests", "jinja2", "rich.console", "rich.progress", "pynvml", "elftools", "msgspec"}
+    code = "import sys, caffeup.cli.main; print(*sys.modules)"
+    loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+    assert not loaded & heavy
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nonsense"], 2, "nonsense"),
+        (["up", "--arch", "8.6,x", "--dry-run"], 2, "--arch"),
+        (["up", "--blas", "eigen", "--dry-run"], 2, "open, atlas, mkl"),
+        (["up", "--prefix", "nowhere", "--dry-run"], 2, "no such folder"),
+        (["up", "no-such-thing", "--dry-run"], 7, "no-such-thing"),
+        (["up", "--upload-pack=evil"], 2, "upload-pack"),
+        (["plan"], 2, "no Caffe tree here"),
+        (["plan", "nowhere"], 2, "nowhere"),
+        (["env"], 2, "no Caffe tree here"),
+        (["diagnose", "nowhere.log"], 2, "nowhere.log"),
+        (["diagnose", "--machine", "nowhere.json", "nowhere.log"], 2, "nowhere.json"),
+    ],
+)
+def test_bad_arguments_end_in_words(capsys: Captured, arguments: list[str], code: int, said: str) -> None:
+    assert main(arguments) == code
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert "Traceback" not in captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize("arguments", [["detect"], ["up", "--dry-run"], ["doctor"], ["patch", "list"]])
+def test_json_stands_alone_on_stdout(capsys: Captured, arguments: list[str]) -> None:
+    main([*arguments, "--json"])
+    json.loads(capsys.readouterr().out)
+
+
+def test_plan_of_a_tree(tiny: Path, capsys: Captured) -> None:
+    assert main(["plan", str(tiny)]) == 0
+    said = capsys.readouterr().out
+    assert "no NVIDIA GPU" in said or "no GPU" in said
+    assert main(["plan", str(tiny), "--explain", "mode"]) == 0
+    assert "cpu" in capsys.readouterr().out
+    assert main(["plan", str(tiny), "--why-not", "8.6"]) == 0
+    assert "without CUDA" in capsys.readouterr().out
+
+
+def test_configure_to_stdout_touches_nothing(tiny: Path, capsys: Captured) -> None:
+    assert main(["configure", str(tiny), "--stdout"]) == 0
+    assert capsys.readouterr().out.startswith("# Makefile.config written by caffeup")
+    assert not (tiny / "Makefile.config").exists()
+
+
+def test_apply_diff_revert(tiny: Path, capsys: Captured) -> None:
+    before = sorted(str(path.relative_to(tiny)) for path in tiny.rglob("*"))
+    assert main(["configure", str(tiny)]) == 0
+    assert (tiny / "Makefile.config").is_file()
+    capsys.readouterr()
+    assert main(["patch", "status", str(tiny)]) == 0
+    assert "needed" not in capsys.readouterr().out
+    assert main(["patch", "diff", str(tiny)]) == 0
+    assert "+CPU_ONLY := 1" in capsys.readouterr().out
+    assert main(["patch", "revert", str(tiny)]) == 0
+    assert not (tiny / "Makefile.config").exists()
+    left = {path for path in tiny.rglob("*") if ".caffeup" not in path.parts}
+    assert sorted(str(path.relative_to(tiny)) for path in left) == before
+
+
+def test_clean_shows_sizes_and_removes_only_with_consent(tiny: Path, capsys: Captured) -> None:
+    main(["configure", str(tiny)])
+    capsys.readouterr()
+    assert main(["clean", str(tiny)]) == 0
+    assert "kept by caffeup" in capsys.readouterr().out
+    assert main(["clean", str(tiny), "--all"]) == 0
+    assert (tiny / ".caffeup").is_dir(), "nobody said yes"
+    assert main(["clean", str(tiny), "--all", "--yes"]) == 0
+    assert not (tiny / ".caffeup").exists()
+    assert not (tiny / "Makefile.config").exists()
+
+
+def test_diagnose_a_log(tmp_path: Path, capsys: Captured) -> None:
+    log = tmp_path / "make.log"
+    log.write_text("src/caffe/util/io.cpp:76:34: error: ‘CV_LOAD_IMAGE_COLOR’ was not declared in this scope\n")
+    assert main(["diagnose", str(log), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found[0]["id"] == "opencv4-c-constants"
+
+
+def test_an_error_says_what_why_how_and_where(capsys: Captured) -> None:
+    finding = Finding(
+        id="x.y",
+        severity=Severity.PROBLEM,
+        title="cuDNN is gone",
+        why="because",
+        evidence=(Evidence(where="make.log", line=3, text="boom"),),
+        remedies=(Remedy(text="do this", commands=("caffeup up",)),),
+    )
+    code = code_for(BuildFailed("make failed", details="the first error", log="/logs/build.log", findings=(finding,)))
+    said = capsys.readouterr().err
+    assert code == BuildFailed.exit_code
+    for part in ("make failed", "the first error", "cuDNN is gone", "x.y", "make.log:3", "$ caffeup up", "/logs/build.log"):
+        assert part in said
+
+
+def test_every_expected_error_has_its_code(capsys: Captured) -> None:
+    for kind in CaffeupError.__subclasses__():
+        assert code_for(kind("x")) == kind.exit_code
+    assert code_for(KeyboardInterrupt()) == 130
+    assert code_for(OSError(errno.ENOSPC, "No space left on device", "/full")) == 10
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_fault_of_ours_leaves_a_report(capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert code_for(ZeroDivisionError("oops")) == 70
+    said = capsys.readouterr().err
+    report = Path(said.rsplit(": ", 1)[1].strip())
+    assert "Traceback" not in said
+    assert "ZeroDivisionError" in report.read_text()
