@@ -35,6 +35,7 @@ namespace {
 
 cudaStream_t stream;
 FILE* samples;
+Gpu gpu;
 
 __global__ void fill(float* to, size_t count, unsigned seed) {
   for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < count; i += size_t(blockDim.x) * gridDim.x) {
@@ -311,7 +312,7 @@ std::string describe(int direction, const Plan& p) {
 // The fastest plan found by trying many, for judging the cost that chooses.
 std::pair<double, Plan> tune(Bench& bench, int direction, const Plan& start, int tries) {
   const Traffic traffic = direction == 0 ? forward_traffic(bench.g) : direction == 1 ? backward_traffic(bench.g) : weights_traffic(bench.g);
-  const std::vector<TilePlan> tiles = tile_plans(traffic, 4, direction == 2);
+  const std::vector<TilePlan> tiles = tile_plans(traffic, 4);
   std::pair<double, Plan> best(1e30, start);
   for (int i = 0; i < tries; ++i) {
     Plan p = start;
@@ -322,7 +323,7 @@ std::pair<double, Plan> tune(Bench& bench, int direction, const Plan& start, int
       const int wanted = (1 + rand() % 8) * 132 * (rand() % 3 ? 1 : 4);
       p.weight_images = std::max(1, std::min(bench.g.num, int(double(blocks) * bench.g.num / wanted + 0.5)));
     } else if (tile.stages > 1) {
-      tile.blocks = 132 * resident_blocks(shared_bytes<float>(traffic, tile, false), tile.threads);
+      plan_cost(traffic, 1, 4, gpu, &tile);
     }
     const double time = bench.time(direction, p, true);
     if (time < best.first) best = std::make_pair(time, p);
@@ -353,6 +354,8 @@ int main(int argc, char** argv) {
   }
   cudaDeviceProp device;
   MUST(cudaGetDeviceProperties(&device, 0));
+  gpu.processors = device.multiProcessorCount;
+  gpu.shared_bytes = device.sharedMemPerMultiprocessor;
   MUST(cudaStreamCreate(&stream));
   const double launch = measure([](int) { empty<<<1, 32, 0, stream>>>(); }, 1, false);
   printf("%s, %d multiprocessors, L2 %d MB, an empty kernel %.2f us\n", device.name, device.multiProcessorCount, device.l2CacheSize >> 20, launch);
@@ -367,7 +370,7 @@ int main(int argc, char** argv) {
       if (!strstr((std::string(layer.net) + ":" + layer.name).c_str(), only)) continue;
       if (tries && !strcmp(layer.net, "v2-224")) continue;
       Bench bench(layer, batch, device.multiProcessorCount);
-      const Plan plan = make_plan(bench.g, 4, device.multiProcessorCount);
+      const Plan plan = make_plan(bench.g, 4, gpu);
       unsigned long long bits, again;
       const double error = bench.error(plan, &bits);
       bench.error(plan, &again);

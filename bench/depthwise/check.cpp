@@ -122,20 +122,21 @@ Shape random_shape() {
   }
 }
 
-TilePlan any_tile(const Traffic& t, int element_size, bool joins) {
-  const std::vector<TilePlan> plans = tile_plans(t, element_size, joins);
+TilePlan any_tile(const Traffic& t, int element_size) {
+  const std::vector<TilePlan> plans = tile_plans(t, element_size);
   TilePlan p = plans[pick(0, plans.size() - 1)];
-  if (!joins && pick(0, 1)) p.blocks = pick(1, 9);
+  if (!t.weights && pick(0, 1)) p.blocks = pick(1, 9);
   return p;
 }
 
 // Tiles that the cost would not choose are right too.
 Plan random_plan(const Shape& g, int element_size) {
-  Plan plan = make_plan(g, element_size, pick(1, 132));
-  if (plan.forward.threads && pick(0, 2)) plan.forward = any_tile(forward_traffic(g), element_size, false);
-  if (plan.backward.threads && pick(0, 2)) plan.backward = any_tile(backward_traffic(g), element_size, false);
+  const Gpu gpu = {pick(1, 132), pick(48, 228) << 10};
+  Plan plan = make_plan(g, element_size, gpu);
+  if (plan.forward.threads && pick(0, 2)) plan.forward = any_tile(forward_traffic(g), element_size);
+  if (plan.backward.threads && pick(0, 2)) plan.backward = any_tile(backward_traffic(g), element_size);
   if (plan.weights.threads && pick(0, 2)) {
-    plan.weights = any_tile(weights_traffic(g), element_size, true);
+    plan.weights = any_tile(weights_traffic(g), element_size);
     plan.weight_images = pick(1, g.num);
   }
   return plan;

@@ -14,7 +14,9 @@ def emulated(source: str) -> str:
     text = LAUNCH.sub(r"::emulate::launch(\2, \3, \4, [&] { \1(\5); });", source)
     if "<<<" in text:
         raise ValueError("a launch that this script does not understand: " + text[text.index("<<<") - 80 :][:200])
-    text = text.replace("extern __shared__ int4 dynamic_shared_memory[];", "int4* const dynamic_shared_memory = ::emulate::shared;")
+    text = text.replace(
+        "extern __shared__ int4 dynamic_shared_memory[];", "int4* const dynamic_shared_memory = ::emulate::shared;"
+    )
     return text.replace("#include <cuda_runtime.h>\n", "")
 
 

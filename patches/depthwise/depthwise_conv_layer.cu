@@ -49,6 +49,7 @@
 #include <stdint.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace caffe {
@@ -96,6 +97,15 @@ __device__ __forceinline__ T lanes_sum(T value, int lanes) {
 #define DEPTHWISE_ASYNC_COPY
 #endif
 
+// Threads that take part in a load.
+__device__ __forceinline__ bool loads() {
+#ifdef DEPTHWISE_BULK_COPY
+  return threadIdx.x == 0;
+#else
+  return true;
+#endif
+}
+
 #if defined(DEPTHWISE_BULK_COPY) || defined(DEPTHWISE_ASYNC_COPY)
 __device__ __forceinline__ unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
@@ -103,7 +113,8 @@ __device__ __forceinline__ unsigned shared_address(const void* p) {
 #endif
 
 // Tells when `RUNS` loads have arrived; lies in shared memory. All threads of
-// the block call prepare once, and wait once for each use, with phase 0, 1, 0 ...
+// the block call prepare, with a barrier after it, and wait once for each use,
+// with phase 0, 1, 0 ... Those that loads() names call load.
 template <int RUNS>
 struct Arrival {
   uint64_t barrier;
@@ -121,15 +132,13 @@ struct Arrival {
   __device__ __forceinline__ void load(int4* shared, const int4* global,
       int words) {
 #if defined(DEPTHWISE_BULK_COPY)
-    if (threadIdx.x == 0) {
-      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::
-          "r"(shared_address(&barrier)), "r"(words * 16) : "memory");
-      if (words > 0) {
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier"
-            "::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-            "r"(shared_address(shared)), "l"(global), "r"(words * 16),
-            "r"(shared_address(&barrier)) : "memory");
-      }
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::
+        "r"(shared_address(&barrier)), "r"(words * 16) : "memory");
+    if (words > 0) {
+      asm volatile("cp.async.bulk.shared::cluster.global.mbarrier"
+          "::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(shared)), "l"(global), "r"(words * 16),
+          "r"(shared_address(&barrier)) : "memory");
     }
 #elif defined(DEPTHWISE_ASYNC_COPY)
     for (int i = threadIdx.x; i < words; i += blockDim.x) {
@@ -246,29 +255,28 @@ __device__ __forceinline__ int past_boundary(const T* global) {
   return reinterpret_cast<uintptr_t>(global) / sizeof(T) % (16 / sizeof(T));
 }
 
-// Starts to load tensor[begin .. begin + count). All words that hold any of it
-// are loaded, but none that reaches out of the tensor, of `total` elements:
-// what is in those is loaded by itself.
+// Starts to load `count` elements from `global` on, of a tensor that lies in
+// [begin, end). All words that hold any of them are loaded, but none that
+// reaches out of the tensor: what is in those is loaded by itself.
 template <typename T, int RUNS>
-__device__ __forceinline__ void load_run(const T* __restrict__ tensor,
-    size_t total, size_t begin, int count, T* room, Arrival<RUNS>* arrival) {
+__device__ __forceinline__ void load_run(const T* global, int count,
+    const T* begin, const T* end, T* room, Arrival<RUNS>* arrival) {
+  if (!loads()) { return; }
   const int per_word = 16 / sizeof(T);
-  const T* const global = tensor + begin;
   const int past = past_boundary(global);
-  T* const to = room + past;
   int first = -past;  // of the words, from the run's beginning
-  int last = (past + count + per_word - 1) / per_word * per_word - past;
-  if (begin < past) { first += per_word; }
-  if (begin + last > total) { last -= per_word; }
-  const int words = max(0, (last - first) / per_word);
+  int last = first + (past + count + per_word - 1) / per_word * per_word;
+  if (global + first < begin) { first += per_word; }
+  if (global + last > end) { last -= per_word; }
+  last = max(first, last);
+  T* const to = room + past;
   arrival->load(reinterpret_cast<int4*>(to + first),
-      reinterpret_cast<const int4*>(global + first), words);
-  last = first + words * per_word;
-  if (first > 0 || last < count) {  // near the ends of the tensor
-    const int i = threadIdx.x;
-    if (i < min(first, count)) { to[i] = global[i]; }
-    if (last + i >= 0 && last + i < count) { to[last + i] = global[last + i]; }
-  }
+      reinterpret_cast<const int4*>(global + first),
+      (last - first) / per_word);
+#pragma unroll 1
+  for (int i = 0; i < min(first, count); ++i) { to[i] = global[i]; }
+#pragma unroll 1
+  for (int i = max(last, 0); i < count; ++i) { to[i] = global[i]; }
 }
 
 // Where a run's elements lie in its room.
@@ -419,33 +427,22 @@ __device__ __forceinline__ Tile input_tile(const Shape& g, const Cut& cut,
   return tile;
 }
 
-// Blocks go through the tiles in strides, and have the next `stages` tiles on
-// their way at a time, each in `space` elements of its own.
+// Blocks go through the tiles in strides. Each of the `stages` has `space`
+// elements for what is loaded of a tile; with two, the next tile is on its way
+// while one is computed.
 struct Ring {
   int tiles, stride, stages, space;
 };
 
 struct Turn {
-  int tile, stage, phase;   // that is computed
-  int asked, asked_stage;   // that is loaded next
-  int ahead;                // loaded and not yet computed
+  int tile, stage, phase;
 
-  __device__ __forceinline__ Turn(const Ring&, int begin)
-      : tile(begin), stage(0), phase(0), asked(begin), asked_stage(0),
-        ahead(0) {}
-  __device__ __forceinline__ bool may_ask(const Ring& ring) const {
-    return asked < ring.tiles && ahead < ring.stages;
-  }
-  __device__ __forceinline__ void ask(const Ring& ring) {
-    asked += ring.stride;
-    asked_stage = asked_stage + 1 < ring.stages ? asked_stage + 1 : 0;
-    ++ahead;
-  }
+  __device__ __forceinline__ explicit Turn(int begin)
+      : tile(begin), stage(0), phase(0) {}
   __device__ __forceinline__ void advance(const Ring& ring) {
     tile += ring.stride;
     stage = stage + 1 < ring.stages ? stage + 1 : 0;
     if (stage == 0) { phase ^= 1; }
-    --ahead;
   }
 };
 
@@ -470,18 +467,23 @@ __global__ void __launch_bounds__(kMaxThreads) tile_forward(const Shape g,
   T* const out_room = memory.room + ring.stages * ring.space;
   arrival[0].prepare();
   arrival[1].prepare();
-  Turn turn(ring, blockIdx.x);
-  for (; turn.tile < ring.tiles; turn.advance(ring)) {
-    while (turn.may_ask(ring)) {
-      const Tile next = output_tile<K, S>(g, cut, turn.asked, all_planes);
-      load_run(in, static_cast<size_t>(g.num) * g.channels * in_area,
-          next.other_begin(in_area, g.width),
-          next.other_count(in_area, g.width),
-          memory.room + turn.asked_stage * ring.space,
-          &arrival[turn.asked_stage]);
-      turn.ask(ring);
+  __syncthreads();
+  const T* const in_end =
+      in + static_cast<size_t>(g.num) * g.channels * in_area;
+  Tile tile = output_tile<K, S>(g, cut, blockIdx.x, all_planes);
+  load_run(in + tile.other_begin(in_area, g.width),
+      tile.other_count(in_area, g.width), in, in_end, memory.room, arrival);
+  for (Turn turn(blockIdx.x); turn.tile < ring.tiles; turn.advance(ring)) {
+    Tile next = tile;
+    if (turn.tile + ring.stride < ring.tiles) {
+      next = output_tile<K, S>(g, cut, turn.tile + ring.stride, all_planes);
+      if (ring.stages > 1) {
+        load_run(in + next.other_begin(in_area, g.width),
+            next.other_count(in_area, g.width), in, in_end,
+            memory.room + (turn.stage ^ 1) * ring.space,
+            &arrival[turn.stage ^ 1]);
+      }
     }
-    const Tile tile = output_tile<K, S>(g, cut, turn.tile, all_planes);
     const T* const tile_in = place_run(
         in + tile.other_begin(in_area, g.width),
         memory.room + turn.stage * ring.space);
@@ -552,6 +554,12 @@ __global__ void __launch_bounds__(kMaxThreads) tile_forward(const Shape g,
       }
     }
     store_run(global_out, tile.count(out_area, g.out_width), tile_out);
+    if (ring.stages == 1 && turn.tile + ring.stride < ring.tiles) {
+      load_run(in + next.other_begin(in_area, g.width),
+          next.other_count(in_area, g.width), in, in_end, memory.room,
+          arrival);
+    }
+    tile = next;
   }
   stored();
 }
@@ -581,18 +589,24 @@ __global__ void __launch_bounds__(kMaxThreads) tile_backward(const Shape g,
   T* const diff_room = memory.room + ring.stages * ring.space;
   arrival[0].prepare();
   arrival[1].prepare();
-  Turn turn(ring, blockIdx.x);
-  for (; turn.tile < ring.tiles; turn.advance(ring)) {
-    while (turn.may_ask(ring)) {
-      const Tile next = input_tile<K, S>(g, cut, turn.asked);
-      load_run(top_diff, static_cast<size_t>(g.num) * g.channels * out_area,
-          next.other_begin(out_area, g.out_width),
-          next.other_count(out_area, g.out_width),
-          memory.room + turn.asked_stage * ring.space,
-          &arrival[turn.asked_stage]);
-      turn.ask(ring);
+  __syncthreads();
+  const T* const top_end =
+      top_diff + static_cast<size_t>(g.num) * g.channels * out_area;
+  Tile tile = input_tile<K, S>(g, cut, blockIdx.x);
+  load_run(top_diff + tile.other_begin(out_area, g.out_width),
+      tile.other_count(out_area, g.out_width), top_diff, top_end, memory.room,
+      arrival);
+  for (Turn turn(blockIdx.x); turn.tile < ring.tiles; turn.advance(ring)) {
+    Tile next = tile;
+    if (turn.tile + ring.stride < ring.tiles) {
+      next = input_tile<K, S>(g, cut, turn.tile + ring.stride);
+      if (ring.stages > 1) {
+        load_run(top_diff + next.other_begin(out_area, g.out_width),
+            next.other_count(out_area, g.out_width), top_diff, top_end,
+            memory.room + (turn.stage ^ 1) * ring.space,
+            &arrival[turn.stage ^ 1]);
+      }
     }
-    const Tile tile = input_tile<K, S>(g, cut, turn.tile);
     const T* const tile_top = place_run(
         top_diff + tile.other_begin(out_area, g.out_width),
         memory.room + turn.stage * ring.space);
@@ -666,6 +680,12 @@ __global__ void __launch_bounds__(kMaxThreads) tile_backward(const Shape g,
       }
     }
     store_run(global, tile.count(in_area, g.width), tile_diff);
+    if (ring.stages == 1 && turn.tile + ring.stride < ring.tiles) {
+      load_run(top_diff + next.other_begin(out_area, g.out_width),
+          next.other_count(out_area, g.out_width), top_diff, top_end,
+          memory.room, arrival);
+    }
+    tile = next;
   }
   stored();
 }
@@ -699,8 +719,9 @@ __device__ __forceinline__ void add_gradient(int channel, int k, T sum,
 }
 
 template <typename T, int K, int S>
-__global__ void __launch_bounds__(kMaxThreads) tile_weights(const Shape g,
-    const Cut cut, const Ring ring, const int images, const T* __restrict__ in,
+__global__ void
+__launch_bounds__(kMaxThreads, K == 3 && sizeof(T) == 4 ? 3 : 1)
+tile_weights(const Shape g, const Cut cut, const Ring ring, const int images, const T* __restrict__ in,
     const T* __restrict__ top_diff, T* weight_diff, T* bias_diff, T* partial,
     unsigned* finished) {
   enum {
@@ -720,55 +741,62 @@ __global__ void __launch_bounds__(kMaxThreads) tile_weights(const Shape g,
   const Tile tile = output_tile<K, S>(g, cut, tile_index, channels);
   const int in_count = tile.other_count(in_area, g.width);
 
-  // The ring goes through the images of the chunk.
-  Ring images_ring = ring;
-  images_ring.tiles = min((chunk + 1) * images, g.num);
   __shared__ Arrival<2> arrival[kMaxStages];
   const Memory<T> memory;
   for (int i = 0; i < ring.stages; ++i) { arrival[i].prepare(); }
+  __syncthreads();
+
+  // The same walk in every image.
+  const int walks_a_plane = cut.walks.divisor * cut.groups.divisor;
+  const bool walks = threadIdx.x < tile.planes * walks_a_plane;
+  const Walk walk(cut, walks ? threadIdx.x : 0, tile.y_begin, tile.y_end);
+  const int x = min(walk.group * V, g.out_width - V);
+  const int column = x * S - g.pad_w;
+  const Window<T, SPAN, K - 1> window(column, 0, g.width);
+  // What the group before this one counts is masked.
+  const Window<T, V, V> diff_window(x, walk.group * V, g.out_width);
+  const int first_row = walk.y_first * S - g.pad_h - tile.row_begin;
+  const int from_offset = column + first_row * g.width +
+      (cut.multiplier.divide(tile.first + walk.plane) - tile.other_first) *
+      in_area;
+  const int diff_offset = walk.plane * out_area + x +
+      (walk.y_first - tile.y_begin) * g.out_width;
   T total[SUMS];
 #pragma unroll
   for (int k = 0; k < SUMS; ++k) { total[k] = T(0); }
-  const int walks_a_plane = cut.walks.divisor * cut.groups.divisor;
-  const int walks = tile.planes * walks_a_plane;
-  Turn turn(images_ring, chunk * images);
-  for (; turn.tile < images_ring.tiles; turn.advance(images_ring)) {
-    while (turn.may_ask(images_ring)) {
-      T* const room = memory.room + turn.asked_stage * ring.space;
-      load_run(in, static_cast<size_t>(g.num) * g.channels * in_area,
-          static_cast<size_t>(turn.asked) * g.channels * in_area +
-          tile.other_begin(in_area, g.width), in_count, room,
-          &arrival[turn.asked_stage]);
-      load_run(top_diff, static_cast<size_t>(g.num) * channels * out_area,
-          static_cast<size_t>(turn.asked) * channels * out_area +
-          tile.begin(out_area, g.out_width),
-          tile.count(out_area, g.out_width), room + run_space<T>(in_count),
-          &arrival[turn.asked_stage]);
-      turn.ask(images_ring);
+
+  // The ring goes through the images of the chunk.
+  const size_t in_step = static_cast<size_t>(g.channels) * in_area;
+  const size_t diff_step = static_cast<size_t>(channels) * out_area;
+  const int n_end = min((chunk + 1) * images, g.num);
+  int asked = chunk * images, asked_stage = 0;
+  const T* at_in = in + asked * in_step + tile.other_begin(in_area, g.width);
+  const T* at_diff =
+      top_diff + asked * diff_step + tile.begin(out_area, g.out_width);
+  const T *asked_in = at_in, *asked_diff = at_diff;
+  for (Turn turn(asked); turn.tile < n_end; turn.advance(ring)) {
+    while (asked < min(turn.tile + ring.stages, n_end)) {
+      T* const room = memory.room + asked_stage * ring.space;
+      load_run(asked_in, in_count, in, in + g.num * in_step, room,
+          &arrival[asked_stage]);
+      load_run(asked_diff, tile.count(out_area, g.out_width), top_diff,
+          top_diff + g.num * diff_step, room + run_space<T>(in_count),
+          &arrival[asked_stage]);
+      asked_in += in_step;
+      asked_diff += diff_step;
+      asked_stage = asked_stage + 1 < ring.stages ? asked_stage + 1 : 0;
+      ++asked;
     }
     T* const room = memory.room + turn.stage * ring.space;
-    const T* const tile_in = place_run(
-        in + static_cast<size_t>(turn.tile) * g.channels * in_area +
-        tile.other_begin(in_area, g.width), room);
-    const T* const tile_diff = place_run(
-        top_diff + static_cast<size_t>(turn.tile) * channels * out_area +
-        tile.begin(out_area, g.out_width), room + run_space<T>(in_count));
+    const T* from = place_run(at_in, room) + from_offset;
+    const T* from_diff =
+        place_run(at_diff, room + run_space<T>(in_count)) + diff_offset;
+    at_in += in_step;
+    at_diff += diff_step;
     arrival[turn.stage].wait(turn.phase);
 
-    // More walks than threads only where the tile is of one plane.
-    for (int i = threadIdx.x; i < walks; i += blockDim.x) {
-      const Walk walk(cut, i, tile.y_begin, tile.y_end);
-      const int x = min(walk.group * V, g.out_width - V);
-      const int column = x * S - g.pad_w;
-      const Window<T, SPAN, K - 1> window(column, 0, g.width);
-      int row = walk.y_first * S - g.pad_h - tile.row_begin;
-      const T* from = tile_in + column + row * g.width +
-          (cut.multiplier.divide(tile.first + walk.plane) - tile.other_first) * in_area;
-      // What the group before this one counts is masked.
-      const Window<T, V, V> diff_window(x, walk.group * V, g.out_width);
-      const T* from_diff = tile_diff + walk.plane * out_area + x +
-          (walk.y_first - tile.y_begin) * g.out_width;
-
+    if (walks) {
+      int row = first_row;
       T diff[UNDER_WAY][V];  // row y of the walk in diff[y % UNDER_WAY]
 #pragma unroll
       for (int m = 0; m < UNDER_WAY * V; ++m) { diff[m / V][m % V] = T(0); }
@@ -988,37 +1016,46 @@ __global__ void generic_weights(const Shape g, const T* __restrict__ in,
 // ---------------------------------------------------------------------------
 // The choice.
 //
-// Tiles are chosen by an estimate of the cycles that a multiprocessor spends,
-// for each tile that fits:
+// Of all tiles that fit, the one is taken that costs the fewest cycles of a
+// multiprocessor by this estimate, which was fitted to measurements on an H200:
 //
-//   bytes   what a tile moves, over kBytesACycle
-//   work    its warps' instructions, over kInstructionsACycle: a walk costs
-//           its set-up and its rows, a row its multiplications, its loads and
-//           what goes with them
-//   alone   kLatency + work: what one tile takes by itself
+//   moved  = bytes of a tile / kBytesACycle
+//   work   = instructions of its warps / kInstructionsACycle; a walk has
+//            kWalk, and for each row its multiplications, its loads and stores
+//            and kConflict for each bank conflict among them
+//   alone  = kLatency + moved + one walk's instructions * kCyclesAnInstruction,
+//            the time of a tile that has the multiprocessor to itself
+//   shared = resident * (max(work, moved) + kMix * min(work, moved)), the time
+//            of `resident` tiles that are limited by one or the other
+//   round  = (alone ^ kNorm + shared ^ kNorm) ^ (1 / kNorm), about the larger
 //
-// Where `resident` tiles share a multiprocessor they take
-// max(alone, resident * max(bytes, work)) together, and the machine takes
-// tiles / (processors * resident) such turns, and half a one for the uneven
-// end. For backward-weights a block does so for each of its images, and adds
-// kJoin to join its threads, and kJoinParts and more to join its part to others.
+// The machine takes tiles / (processors * resident) rounds, at least one, and
+// kTail of one more for the uneven end. A block with several tiles or images
+// saves kLatency and most of kWalk for all but the first if it has two stages or
+// more. For backward-weights a block adds kJoin to add up its threads, and
+// kJoinParts and kPart for each of the parts that are added up at the end.
 
-enum { kBytesACycle = 17, kLatency = 1400, kJoin = 900, kJoinParts = 2200,
-       kResidentThreads = 1024, kResidentBlocks = 24,
-       kSharedBytes = 200 * 1024, kTileBytes = 46 * 1024 };
-const double kInstructionsACycle = 2.8, kCyclesAnInstruction = 1.7;
+const double kBytesACycle = 13, kInstructionsACycle = 2.35, kWalk = 300,
+    kNextWalk = 80, kConflict = 0.37, kLatency = 730,
+    kCyclesAnInstruction = 1.5, kMix = 0.07, kNorm = 2.9, kTail = 0.14,
+    kJoin = 2200, kJoinParts = 1000, kPart = 640;
+enum { kTileBytes = 30 * 1024, kMaxWalk = 20 };
 
 inline int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 // What a direction reads and writes, as its tiles see it.
 struct Traffic {
+  bool weights;                 // backward-weights
+  int images;                   // that a block can take one after the other
   int planes, height, width;    // of the tensor that is cut into tiles
-  int groups;                   // of columns, a row
   int other_height, other_width, multiplier;  // of the other tensor
   double rows_ratio;            // rows of the other tensor a row of a tile
   int border;                   // and so many more at a tile's edges
-  double row_instructions, walk_instructions;
+  int groups;                   // of columns, a row
+  int step, other_step;         // columns a group
+  double instructions, loads, stores;  // a row of a walk
   int walk_border;              // rows a walk takes before its first result
+  int registers;                // a thread, about
 };
 
 // Elements of the two runs of a tile.
@@ -1036,70 +1073,68 @@ inline int other_elements(const Traffic& t, const TilePlan& p) {
 
 // Elements of shared memory for one stage: what is loaded of a tile.
 template <typename T>
-inline int stage_space(const Traffic& t, const TilePlan& p, bool weights) {
+inline int stage_space(const Traffic& t, const TilePlan& p) {
   return run_space<T>(other_elements(t, p)) +
-      (weights ? run_space<T>(run_elements(t, p)) : 0);
+      (t.weights ? run_space<T>(run_elements(t, p)) : 0);
 }
 
 template <typename T>
-inline int shared_bytes(const Traffic& t, const TilePlan& p, bool weights) {
-  const int loaded = p.stages * stage_space<T>(t, p, weights);
-  const int elements = weights ?
+inline int shared_bytes(const Traffic& t, const TilePlan& p) {
+  const int loaded = p.stages * stage_space<T>(t, p);
+  const int elements = t.weights ?
       std::max(loaded, kAtOnce * p.threads) :
       loaded + run_space<T>(run_elements(t, p));
   return (kZeros + kSlack + elements) * static_cast<int>(sizeof(T));
 }
 
-inline int shared_bytes(const Traffic& t, const TilePlan& p, bool weights,
+inline int shared_bytes(const Traffic& t, const TilePlan& p,
     int element_size) {
-  return element_size == 8 ? shared_bytes<double>(t, p, weights)
-                           : shared_bytes<float>(t, p, weights);
+  return element_size == 8 ? shared_bytes<double>(t, p)
+                           : shared_bytes<float>(t, p);
 }
 
-inline int walks(const Traffic& t, const TilePlan& p) {
-  return p.planes * ceil_div(p.rows, p.walk) * t.groups;
-}
+inline int walks_down(const TilePlan& p) { return ceil_div(p.rows, p.walk); }
 
-// Cycles that `resident` tiles take together on one multiprocessor.
-inline double tile_cycles(const Traffic& t, const TilePlan& p, int bytes,
-    int resident) {
-  const int warps = ceil_div(walks(t, p), kWarp);
-  const double instructions = t.walk_instructions +
-      t.row_instructions * (p.walk + t.walk_border);
-  const double work = warps * instructions / kInstructionsACycle;
-  const double moved = static_cast<double>(bytes) / kBytesACycle;
-  return std::max(kLatency + instructions * kCyclesAnInstruction +
-      moved, resident * (std::max(work, moved) + 0.3 * std::min(work, moved)));
-}
-
-inline int resident_blocks(int bytes, int threads) {
-  return std::max(1, std::min(std::min<int>(kResidentBlocks,
-      kResidentThreads / threads), kSharedBytes / (bytes + 1024)));
-}
-
-inline double turns(double blocks, int processors, int* resident) {
-  *resident = std::min(*resident,
-      std::max(1, static_cast<int>((blocks + processors - 1) / processors)));
-  const double full = blocks / (static_cast<double>(processors) * *resident);
-  return full > 1 ? full + 0.5 : 1;
+// How many lanes of a warp meet in one bank, where neighbouring groups, walks
+// and planes are `step`, `pitch` and `area` elements apart.
+inline int lanes_a_bank(const Traffic& t, const TilePlan& p, int step,
+    int pitch, int area, int element_size) {
+  const int banks = 128 / element_size, down = walks_down(p);
+  int lanes[kWarp] = {0}, most = 1;
+  int group = 0, walk = 0, at = 0, plane_at = 0, row_at = 0;
+  for (int lane = 0; lane < banks && plane_at < p.planes * area; ++lane) {
+    most = std::max(most, ++lanes[at % banks]);
+    if (++group < t.groups) {
+      at += step;
+    } else {
+      group = 0;
+      if (++walk == down) { walk = row_at = 0; plane_at += area; }
+      else { row_at += pitch; }
+      at = plane_at + row_at;
+    }
+  }
+  return most;
 }
 
 // Every tile worth a thought.
-inline std::vector<TilePlan> tile_plans(const Traffic& t, int element_size,
-    bool joins) {
+inline std::vector<TilePlan> tile_plans(const Traffic& t, int element_size) {
   std::vector<TilePlan> plans;
+  const int most_stages = t.weights ? std::min<int>(kMaxStages, t.images) :
+      t.rows_ratio < 1 ? 1 : 2;  // a second one does not pay for a gather
   for (int planes = 1; planes <= t.planes; planes += ceil_div(planes, 4)) {
     for (int cuts = 1; cuts <= (planes == 1 ? t.height : 1); ++cuts) {
       const int rows = ceil_div(t.height, cuts);
       if (cuts > 1 && rows == ceil_div(t.height, cuts - 1)) { continue; }
-      for (int down = 1; down <= rows; ++down) {
+      for (int down = ceil_div(rows, kMaxWalk); down <= rows; ++down) {
         TilePlan p = {planes, rows, ceil_div(rows, down), 0, 1, 0};
         if (down > 1 && p.walk == ceil_div(rows, down - 1)) { continue; }
-        const int threads = ceil_div(walks(t, p), kWarp) * kWarp;
-        if (threads > kMaxThreads && (planes > 1 || down > 1)) { break; }
-        p.threads = std::min<int>(threads, kMaxThreads);
-        for (p.stages = 1; p.stages <= (joins ? kMaxStages : 2); ++p.stages) {
-          if (shared_bytes(t, p, joins, element_size) > kTileBytes) { break; }
+        const int walks = planes * walks_down(p) * t.groups;
+        if (walks > kMaxThreads && (t.weights || planes > 1 || down > 1)) {
+          break;
+        }
+        p.threads = std::min<int>(ceil_div(walks, kWarp) * kWarp, kMaxThreads);
+        for (; p.stages <= most_stages; ++p.stages) {
+          if (shared_bytes(t, p, element_size) > kTileBytes) { break; }
           plans.push_back(p);
         }
       }
@@ -1108,54 +1143,79 @@ inline std::vector<TilePlan> tile_plans(const Traffic& t, int element_size,
   return plans;
 }
 
-inline TilePlan choose_tile(const Traffic& t, int element_size,
-    int processors) {
-  const std::vector<TilePlan> plans = tile_plans(t, element_size, false);
-  TilePlan best = TilePlan();
-  double least = -1;
-  for (size_t i = 0; i < plans.size(); ++i) {
-    TilePlan p = plans[i];
-    const int shared = shared_bytes(t, p, false, element_size);
-    const int bytes =
-        (run_elements(t, p) + other_elements(t, p)) * element_size;
-    int resident = resident_blocks(shared, p.threads);
-    const double tiles = ceil_div(t.planes, p.planes) *
-        static_cast<double>(ceil_div(t.height, p.rows));
-    if (p.stages > 1) {
-      p.blocks = resident * processors;
-      if (tiles < 2 * p.blocks) { continue; }
-    }
-    const double turn = turns(tiles, processors, &resident);
-    const double cost = turn * tile_cycles(t, p, bytes, resident);
-    if (least < 0 || cost < least) { least = cost; best = p; }
-  }
-  return best;
+inline double about_larger(double a, double b) {
+  return std::pow(std::pow(a, kNorm) + std::pow(b, kNorm), 1 / kNorm);
 }
 
-// The tile and the number of images a block.
-inline TilePlan choose_weights(const Traffic& t, int images, int element_size,
-    int processors, int* images_a_block) {
-  const std::vector<TilePlan> plans = tile_plans(t, element_size, true);
+// The cost of a plan whose blocks take `images` images one after the other;
+// sets the number of blocks where they are to take several tiles.
+inline double plan_cost(const Traffic& t, int images, int element_size,
+    const Gpu& gpu, TilePlan* p) {
+  const int area = t.height * t.width;
+  const int other_area = t.other_height * t.other_width;
+  const int bytes = (run_elements(t, *p) + other_elements(t, *p)) * element_size;
+  const int warps = p->threads / kWarp;
+  const double row = t.instructions + kConflict *
+      (t.loads * (lanes_a_bank(t, *p, t.other_step,
+           static_cast<int>(p->walk * t.rows_ratio) * t.other_width,
+           other_area, element_size) - 1) +
+       t.stores * (lanes_a_bank(t, *p, t.step, p->walk * t.width, area,
+           element_size) - 1));
+  const double walk = row * (p->walk + t.walk_border);
+
+  int resident = std::min(std::min(32, 65536 / t.registers / p->threads),
+      gpu.shared_bytes / (shared_bytes(t, *p, element_size) + 1024));
+  resident = std::max(resident, 1);
+  const int cuts = ceil_div(t.height, p->rows);
+  const double tiles = static_cast<double>(ceil_div(t.planes, p->planes)) *
+      cuts;
+  const int parts = t.weights ? cuts * ceil_div(t.images, images) : 1;
+  double blocks = t.weights ? tiles / cuts * parts : tiles;
+  double turns = images;  // of a block
+  if (!t.weights && p->stages > 1) {
+    p->blocks = resident * gpu.processors;
+    if (tiles < 2 * p->blocks) { return HUGE_VAL; }
+    turns = tiles / p->blocks;
+    blocks = p->blocks;
+  }
+  resident = std::min(resident, std::max(1, ceil_div(
+      static_cast<int>(std::min(blocks, 1e9)), gpu.processors)));
+
+  const double moved = bytes / kBytesACycle;
+  const double work =
+      warps * (walk + (turns > 1 ? kNextWalk : kWalk)) / kInstructionsACycle;
+  const double shared = resident *
+      (std::max(work, moved) + kMix * std::min(work, moved));
+  double alone =
+      kLatency + moved + (walk + kWalk) * kCyclesAnInstruction;
+  double cost = about_larger(alone, shared);
+  if (turns > 1) {
+    alone = (walk + kNextWalk) * kCyclesAnInstruction +
+        (p->stages > 1 ? 0 : kLatency + moved);
+    cost += (turns - 1) * about_larger(alone, shared);
+  }
+  if (t.weights) { cost += kJoin; }
+  const double rounds = blocks / (static_cast<double>(gpu.processors) * resident);
+  return cost * (rounds > 1 ? rounds + kTail : 1) +
+      (parts > 1 ? kJoinParts + kPart * parts : 0);
+}
+
+// The tile of least cost, and the images a block for it.
+inline TilePlan choose_tile(const Traffic& t, int element_size, const Gpu& gpu,
+    int* images_a_block = NULL) {
+  const std::vector<TilePlan> plans = tile_plans(t, element_size);
   TilePlan best = TilePlan();
-  double least = -1;
+  double least = HUGE_VAL;
   for (size_t i = 0; i < plans.size(); ++i) {
-    const TilePlan& p = plans[i];
-    const int shared = shared_bytes(t, p, true, element_size);
-    const int bytes =
-        (run_elements(t, p) + other_elements(t, p)) * element_size;
-    const int cuts = ceil_div(t.height, p.rows);
-    for (int now = images; now >= p.stages; now = now * 3 / 4) {
-      int resident = resident_blocks(shared, p.threads);
-      const int parts = cuts * ceil_div(images, now);
-      const double blocks =
-          static_cast<double>(ceil_div(t.planes, p.planes)) * parts;
-      const double turn = turns(blocks, processors, &resident);
-      const double cost = turn * (now * tile_cycles(t, p, bytes, resident) +
-          kJoin) + (parts > 1 ? kJoinParts + 20 * parts : 0);
-      if (least < 0 || cost < least) {
+    TilePlan p = plans[i];
+    for (int images = t.images; images >= p.stages || images == t.images;
+         images = images * 3 / 4) {
+      if (images < 1) { break; }
+      const double cost = plan_cost(t, images, element_size, gpu, &p);
+      if (cost < least) {
         least = cost;
         best = p;
-        *images_a_block = now;
+        if (images_a_block) { *images_a_block = images; }
       }
     }
   }
@@ -1175,18 +1235,23 @@ inline Shape mirrored(const Shape& g) {
 inline Traffic forward_traffic(const Shape& g) {
   const int k = g.kernel_h, s = g.stride_h, v = kColumns;
   Traffic t = Traffic();
+  t.images = 1;
   t.planes = g.num * g.channels * g.multiplier;
   t.height = g.out_height;
   t.width = g.out_width;
-  t.groups = ceil_div(g.out_width, v);
   t.other_height = g.height;
   t.other_width = g.width;
   t.multiplier = g.multiplier;
   t.rows_ratio = s;
   t.border = k - s;
-  t.row_instructions = s * ((v - 1) * s + 3.0 * k + 2) + k * k * v + v + 4;
-  t.walk_instructions = 170 + 2.0 * k * k;
+  t.groups = ceil_div(g.out_width, v);
+  t.step = v;
+  t.other_step = v * s;
+  t.loads = s * ((v - 1) * s + k);
+  t.stores = v;
+  t.instructions = t.loads + s * (2 * k + 2) + k * k * v + v + 4;
   t.walk_border = (k + s - 1) / s - 1;
+  t.registers = k == 3 ? 48 : 80;
   return t;
 }
 
@@ -1195,28 +1260,33 @@ inline Traffic backward_traffic(const Shape& g) {
   if (s == 1) { return forward_traffic(mirrored(g)); }
   const int taps = (k + s - 1) / s;
   Traffic t = Traffic();
+  t.images = 1;
   t.planes = g.num * g.channels;
   t.height = g.height;
   t.width = g.width;
-  t.groups =
-      ceil_div((g.width - 1 + g.pad_w) / s - g.pad_w / s + 1, v);
   t.other_height = g.out_height;
   t.other_width = g.out_width;
   t.multiplier = 1;
   t.rows_ratio = 1.0 / s;
   t.border = taps;
-  t.row_instructions =
-      (2.0 * (v + taps - 1) + 8 + k * k * v) / s + 3.0 * v * s;
-  t.walk_instructions = 180 + 2.0 * k * k;
+  t.groups = ceil_div((g.width - 1 + g.pad_w) / s - g.pad_w / s + 1, v);
+  t.step = v * s;
+  t.other_step = v;
+  t.loads = static_cast<double>(v + taps - 1) / s;
+  t.stores = v * s;
+  t.instructions = 3 * t.loads + (6.0 + k * k * v) / s + 3 * t.stores;
   t.walk_border = s * (taps - 1);
+  t.registers = k == 3 ? 48 : 80;
   return t;
 }
 
 inline Traffic weights_traffic(const Shape& g) {
   Traffic t = forward_traffic(g);
+  t.weights = true;
+  t.images = g.num;
   t.planes = g.channels * g.multiplier;
-  t.row_instructions += 2 * kColumns;
-  t.walk_instructions = 150;
+  t.instructions += 2 * kColumns;
+  t.registers = g.kernel_h == 3 ? 72 : 110;
   return t;
 }
 
@@ -1228,16 +1298,16 @@ inline bool specialised(const Shape& g) {
       g.pad_h < g.kernel_h && g.pad_w < g.kernel_w;
 }
 
-Plan make_plan(const Shape& g, int element_size, int processors) {
+Plan make_plan(const Shape& g, int element_size, const Gpu& gpu) {
   Plan plan = Plan();
   if (!specialised(g)) { return plan; }
   if (g.out_width >= kColumns) {
-    plan.forward = choose_tile(forward_traffic(g), element_size, processors);
-    plan.weights = choose_weights(weights_traffic(g), g.num, element_size,
-        processors, &plan.weight_images);
+    plan.forward = choose_tile(forward_traffic(g), element_size, gpu);
+    plan.weights = choose_tile(weights_traffic(g), element_size, gpu,
+        &plan.weight_images);
   }
   if (g.multiplier == 1 && (g.stride_w > 1 || g.width >= kColumns)) {
-    plan.backward = choose_tile(backward_traffic(g), element_size, processors);
+    plan.backward = choose_tile(backward_traffic(g), element_size, gpu);
   }
   return plan;
 }
@@ -1255,7 +1325,7 @@ template <typename T>
 Ring tile_ring(const Traffic& t, const TilePlan& p) {
   const int tiles = ceil_div(t.planes, p.planes) * ceil_div(t.height, p.rows);
   const Ring ring = {tiles, p.blocks ? std::min(p.blocks, tiles) : tiles,
-                     p.stages, stage_space<T>(t, p, false)};
+                     p.stages, stage_space<T>(t, p)};
   return ring;
 }
 
@@ -1265,7 +1335,7 @@ void launch_forward(const Shape& g, const TilePlan& p, const T* in,
   const Traffic t = forward_traffic(g);
   const Cut cut(p, t.height, t.groups, g);
   const Ring ring = tile_ring<T>(t, p);
-  const int bytes = shared_bytes<T>(t, p, false);
+  const int bytes = shared_bytes<T>(t, p);
   tile_forward<T, K, S, FLIP><<<ring.stride, p.threads, bytes, stream>>>(
       g, cut, ring, in, weight, bias, out);
 }
@@ -1276,7 +1346,7 @@ void launch_backward(const Shape& g, const TilePlan& p, const T* top_diff,
   const Traffic t = backward_traffic(g);
   const Cut cut(p, t.height, t.groups, g);
   const Ring ring = tile_ring<T>(t, p);
-  const int bytes = shared_bytes<T>(t, p, false);
+  const int bytes = shared_bytes<T>(t, p);
   tile_backward<T, K, S><<<ring.stride, p.threads, bytes, stream>>>(
       g, cut, ring, top_diff, weight, bottom_diff);
 }
@@ -1289,8 +1359,8 @@ void launch_weights(const Shape& g, const Plan& plan, const T* in,
   const Traffic t = weights_traffic(g);
   const Cut cut(p, t.height, t.groups, g);
   const int blocks = ceil_div(t.planes, p.planes) * weight_parts(g, plan);
-  const int bytes = shared_bytes<T>(t, p, true);
-  const Ring ring = {0, 1, p.stages, stage_space<T>(t, p, true)};
+  const int bytes = shared_bytes<T>(t, p);
+  const Ring ring = {0, 1, p.stages, stage_space<T>(t, p)};
   tile_weights<T, K, S><<<blocks, p.threads, bytes, stream>>>(
       g, cut, ring, plan.weight_images, in, top_diff, weight_diff, bias_diff,
       partial, finished);
@@ -1379,11 +1449,14 @@ void backward_weights(const Shape& g, const Plan& plan, const T* in,
 template <typename Dtype>
 void DepthwiseConvolutionLayer<Dtype>::make_gpu_plan() {
   if (planned_) { return; }
-  int device, processors;
+  int device;
+  depthwise::Gpu gpu;
   CUDA_CHECK(cudaGetDevice(&device));
-  CUDA_CHECK(cudaDeviceGetAttribute(&processors,
+  CUDA_CHECK(cudaDeviceGetAttribute(&gpu.processors,
       cudaDevAttrMultiProcessorCount, device));
-  plan_ = depthwise::make_plan(shape_, sizeof(Dtype), processors);
+  CUDA_CHECK(cudaDeviceGetAttribute(&gpu.shared_bytes,
+      cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+  plan_ = depthwise::make_plan(shape_, sizeof(Dtype), gpu);
   const size_t channels = shape_.channels * shape_.multiplier;
   const size_t sums = channels * depthwise::weight_parts(shape_, plan_) *
       (shape_.kernel_h * shape_.kernel_w + 1) * sizeof(Dtype);

@@ -75,9 +75,14 @@ struct Plan {
   int weight_images;  // images whose weight gradients one block adds up
 };
 
-/// @brief The plan of least cost for elements of so many bytes on a GPU of so
-///        many multiprocessors.
-Plan make_plan(const Shape& shape, int element_size, int processors);
+/// @brief What a plan depends on.
+struct Gpu {
+  int processors;
+  int shared_bytes;  // of shared memory in each
+};
+
+/// @brief The plan of least cost for elements of so many bytes.
+Plan make_plan(const Shape& shape, int element_size, const Gpu& gpu);
 
 }  // namespace depthwise
 
