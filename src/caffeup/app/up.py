@@ -16,6 +16,7 @@ from caffeup.app.stages import Stages, digest
 from caffeup.app.state import FOLDER, exclusive, source_stamp
 from caffeup.app.treework import build_of, environment, keep_plan, require_buildable
 from caffeup.app.ui import Ui
+from caffeup.app.words import in_short, tests_in_short
 from caffeup.build.run import Build
 from caffeup.build.runtest import run_tests, tests_log
 from caffeup.build.stages import make_all, make_distribute, make_pycaffe
@@ -65,8 +66,6 @@ class Up:
         return self._in_tree(root, machine, plan)
 
     def _detect(self) -> Machine:
-        from caffeup.app.words import in_short  # noqa: PLC0415
-
         with self._stages.step("detect") as say:
             machine = self._session.machine(self._request.prefixes)
             say(in_short(machine))
@@ -169,10 +168,7 @@ class Up:
                 known=lambda name: known_failure(tree.fork, name, self._session.facts, gpu=build.plan.gpu),
             )
             self._stages.update(tests=report)
-            failed = f", {len(report.failures)} failed" if report.failures else ""
-            return StageOutcome(
-                name="test", state="done", summary=f"{report.passed} of {report.total} passed{failed}", log=tests_log(build)
-            )
+            return StageOutcome(name="test", state="done", summary=tests_in_short(report), log=tests_log(build))
 
         self._stages.once("test", digest(built, build.plan.test_filter), work, still_there=lambda: True)
         return self._stages.state.tests

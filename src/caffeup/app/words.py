@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from caffeup.model.machine import Driver, GpuState, Machine
+from caffeup.model.outcome import TestReport
 
 _NO_GPU = {
     GpuState.NONE: "no NVIDIA GPU",
@@ -46,3 +47,13 @@ def in_short(machine: Machine) -> str:
     """System, GPUs, toolkits."""
     toolkits = ", ".join(f"CUDA {t.version}" for t in machine.toolkits) or "no CUDA toolkit"
     return f"{system_line(machine)}; {graphics_line(machine)}; {toolkits}"
+
+
+def tests_in_short(report: TestReport) -> str:
+    """``1170 of 1220 passed, 51 known of this tree to fail``."""
+    unknown = len(report.unknown_failures)
+    known = len(report.failures) - unknown
+    words = [f"{report.passed} of {report.total} passed"]
+    words += [f"{unknown} FAILED"] if unknown else []
+    words += [f"{known} known of this tree to fail"] if known else []
+    return ", ".join(words)

@@ -23,7 +23,7 @@ class Status(Value):
     left: Optional[float] = None
     """Expected seconds that remain; None: cannot be told yet."""
     failed: int = 0
-    """Tests that failed so far."""
+    """Tests that failed so far and are not known to."""
 
 
 class Progress(Protocol):
