@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
-from caffeup.app.words import graphics_line, system_line
+from caffeup.app.words import graphics_line, system_line, tests_in_short
 from caffeup.model.finding import Confidence, Finding, Severity
 from caffeup.model.machine import Machine
 from caffeup.model.outcome import Check, PatchEntry, Report, TestReport
@@ -164,17 +164,16 @@ def checks(many: Iterable[Check]) -> Iterator[str]:
     yield from table([("ok" if c.ok else "FAILED", c.name, c.result) for c in many])
 
 
-def tests(report: TestReport) -> Iterator[str]:
-    """One line, then one a failure."""
-    left_out = f", {report.skipped} left out (they need a GPU)" if report.skipped else ""
-    yield f"{report.passed} of {report.total} tests passed{left_out}"
-    yield from table(
-        [
-            (case.name, str(case.state), f"known of this tree: {case.known}" if case.known else case.text)
-            for case in report.failures
-        ],
-        indent=4,
-    )
+def tests(value: TestReport) -> Iterator[str]:
+    """One line, then what failed and is not known to, then the known ones by their reason."""
+    left_out = f", {value.skipped} left out" if value.skipped else ""
+    yield f"{tests_in_short(value)}{left_out}"
+    yield from table([(case.name, str(case.state), case.text) for case in value.unknown_failures], indent=2)
+    reasons: dict[str, list[str]] = {}
+    for case in value.failures:
+        if case.known:
+            reasons.setdefault(case.known, []).append(case.name)
+    yield from table([("1 test" if len(names) == 1 else f"{len(names)} tests", because) for because, names in reasons.items()])
 
 
 def report(value: Report) -> Iterator[str]:
