@@ -103,6 +103,8 @@ def test_a_problem_has_a_remedy_and_noise_has_none(fix: Fix) -> None:
 def test_every_symptom_that_can_be_an_error_has_a_sample(fix: Fix) -> None:
     if fix.id == "boost-bind-placeholders":
         return  # a note of the compiler, which is never an error
+    if not fix.symptoms:
+        return  # a matter of speed or exactness, which no log shows
     assert list((LOGS / fix.id).glob("*.log"))
 
 
