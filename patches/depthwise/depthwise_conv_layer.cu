@@ -1016,30 +1016,34 @@ __global__ void generic_weights(const Shape g, const T* __restrict__ in,
 // ---------------------------------------------------------------------------
 // The choice.
 //
-// Of all tiles that fit, the one is taken that costs the fewest cycles of a
-// multiprocessor by this estimate, which was fitted to measurements on an H200:
+// Of the tiles that tile_plans lists, the one is taken that costs the fewest
+// cycles of a multiprocessor by this estimate. Its constants were fitted to
+// 33,000 measurements on an H200 (bench/depthwise/NOTES.md).
 //
 //   moved  = bytes of a tile / kBytesACycle
-//   work   = instructions of its warps / kInstructionsACycle; a walk has
-//            kWalk, and for each row its multiplications, its loads and stores
-//            and kConflict for each bank conflict among them
-//   alone  = kLatency + moved + one walk's instructions * kCyclesAnInstruction,
-//            the time of a tile that has the multiprocessor to itself
+//   walk   = instructions of a walk: kWalk, and for each row its
+//            multiplications, its loads and its stores
+//   work   = walk * warps / kInstructionsACycle
+//   alone  = kLatency + moved + walk * kCyclesAnInstruction, the time of a tile
+//            that has the multiprocessor to itself
 //   shared = resident * (max(work, moved) + kMix * min(work, moved)), the time
 //            of `resident` tiles that are limited by one or the other
 //   round  = (alone ^ kNorm + shared ^ kNorm) ^ (1 / kNorm), about the larger
 //
 // The machine takes tiles / (processors * resident) rounds, at least one, and
-// kTail of one more for the uneven end. A block with several tiles or images
-// saves kLatency and most of kWalk for all but the first if it has two stages or
-// more. For backward-weights a block adds kJoin to add up its threads, and
-// kJoinParts and kPart for each of the parts that are added up at the end.
+// kTail of one more for the uneven end. Where a block takes several tiles or
+// images, all but the first have kNextWalk in the place of kWalk, and with two
+// stages or more kNextTile in the place of kLatency + moved. For
+// backward-weights a block adds kJoin to add up its threads, and kJoinParts and
+// kPart for each of the parts that are added up at the end.
 
-const double kBytesACycle = 13, kInstructionsACycle = 2.35, kWalk = 300,
-    kNextWalk = 80, kConflict = 0.37, kLatency = 730,
-    kCyclesAnInstruction = 1.5, kMix = 0.07, kNorm = 2.9, kTail = 0.14,
-    kJoin = 2200, kJoinParts = 1000, kPart = 640;
-enum { kTileBytes = 30 * 1024, kMaxWalk = 20 };
+const double kBytesACycle = 13.2, kInstructionsACycle = 2.34, kWalk = 265,
+    kNextWalk = 146, kLatency = 780, kNextTile = 300,
+    kCyclesAnInstruction = 1.15, kMix = 0.036, kNorm = 2.83, kTail = 0.17,
+    kJoin = 2075, kJoinParts = 1570, kPart = 570;
+// Limits that measurements have shown to be good: larger tiles and longer walks
+// leave a multiprocessor too few warps.
+enum { kTileBytes = 30 * 1024, kMaxImages = 16 };
 
 inline int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
@@ -1052,9 +1056,9 @@ struct Traffic {
   double rows_ratio;            // rows of the other tensor a row of a tile
   int border;                   // and so many more at a tile's edges
   int groups;                   // of columns, a row
-  int step, other_step;         // columns a group
-  double instructions, loads, stores;  // a row of a walk
+  double instructions;          // a row of a walk
   int walk_border;              // rows a walk takes before its first result
+  int most_rows, most_threads;  // a walk, a block; more only where none fits
   int registers;                // a thread, about
 };
 
@@ -1095,43 +1099,23 @@ inline int shared_bytes(const Traffic& t, const TilePlan& p,
 
 inline int walks_down(const TilePlan& p) { return ceil_div(p.rows, p.walk); }
 
-// How many lanes of a warp meet in one bank, where neighbouring groups, walks
-// and planes are `step`, `pitch` and `area` elements apart.
-inline int lanes_a_bank(const Traffic& t, const TilePlan& p, int step,
-    int pitch, int area, int element_size) {
-  const int banks = 128 / element_size, down = walks_down(p);
-  int lanes[kWarp] = {0}, most = 1;
-  int group = 0, walk = 0, at = 0, plane_at = 0, row_at = 0;
-  for (int lane = 0; lane < banks && plane_at < p.planes * area; ++lane) {
-    most = std::max(most, ++lanes[at % banks]);
-    if (++group < t.groups) {
-      at += step;
-    } else {
-      group = 0;
-      if (++walk == down) { walk = row_at = 0; plane_at += area; }
-      else { row_at += pitch; }
-      at = plane_at + row_at;
-    }
-  }
-  return most;
-}
-
 // Every tile worth a thought.
 inline std::vector<TilePlan> tile_plans(const Traffic& t, int element_size) {
   std::vector<TilePlan> plans;
-  const int most_stages = t.weights ? std::min<int>(kMaxStages, t.images) :
-      t.rows_ratio < 1 ? 1 : 2;  // a second one does not pay for a gather
   for (int planes = 1; planes <= t.planes; planes += ceil_div(planes, 4)) {
+    // The next tile early: for whole planes that are convolved, not gathered.
+    const int most_stages = t.weights ? std::min<int>(kMaxStages, t.images) :
+        planes > 1 && t.rows_ratio >= 1 ? 2 : 1;
     for (int cuts = 1; cuts <= (planes == 1 ? t.height : 1); ++cuts) {
       const int rows = ceil_div(t.height, cuts);
       if (cuts > 1 && rows == ceil_div(t.height, cuts - 1)) { continue; }
-      for (int down = ceil_div(rows, kMaxWalk); down <= rows; ++down) {
+      const int first = ceil_div(rows, t.most_rows);
+      for (int down = first; down <= rows; ++down) {
         TilePlan p = {planes, rows, ceil_div(rows, down), 0, 1, 0};
-        if (down > 1 && p.walk == ceil_div(rows, down - 1)) { continue; }
+        if (down > first && p.walk == ceil_div(rows, down - 1)) { continue; }
         const int walks = planes * walks_down(p) * t.groups;
-        if (walks > kMaxThreads && (t.weights || planes > 1 || down > 1)) {
-          break;
-        }
+        if (walks > t.most_threads && !plans.empty()) { break; }
+        if (walks > kMaxThreads && t.weights) { break; }
         p.threads = std::min<int>(ceil_div(walks, kWarp) * kWarp, kMaxThreads);
         for (; p.stages <= most_stages; ++p.stages) {
           if (shared_bytes(t, p, element_size) > kTileBytes) { break; }
@@ -1151,17 +1135,9 @@ inline double about_larger(double a, double b) {
 // sets the number of blocks where they are to take several tiles.
 inline double plan_cost(const Traffic& t, int images, int element_size,
     const Gpu& gpu, TilePlan* p) {
-  const int area = t.height * t.width;
-  const int other_area = t.other_height * t.other_width;
   const int bytes = (run_elements(t, *p) + other_elements(t, *p)) * element_size;
   const int warps = p->threads / kWarp;
-  const double row = t.instructions + kConflict *
-      (t.loads * (lanes_a_bank(t, *p, t.other_step,
-           static_cast<int>(p->walk * t.rows_ratio) * t.other_width,
-           other_area, element_size) - 1) +
-       t.stores * (lanes_a_bank(t, *p, t.step, p->walk * t.width, area,
-           element_size) - 1));
-  const double walk = row * (p->walk + t.walk_border);
+  const double walk = t.instructions * (p->walk + t.walk_border);
 
   int resident = std::min(std::min(32, 65536 / t.registers / p->threads),
       gpu.shared_bytes / (shared_bytes(t, *p, element_size) + 1024));
@@ -1190,7 +1166,7 @@ inline double plan_cost(const Traffic& t, int images, int element_size,
       kLatency + moved + (walk + kWalk) * kCyclesAnInstruction;
   double cost = about_larger(alone, shared);
   if (turns > 1) {
-    alone = (walk + kNextWalk) * kCyclesAnInstruction +
+    alone = (walk + kNextWalk) * kCyclesAnInstruction + kNextTile +
         (p->stages > 1 ? 0 : kLatency + moved);
     cost += (turns - 1) * about_larger(alone, shared);
   }
@@ -1208,9 +1184,8 @@ inline TilePlan choose_tile(const Traffic& t, int element_size, const Gpu& gpu,
   double least = HUGE_VAL;
   for (size_t i = 0; i < plans.size(); ++i) {
     TilePlan p = plans[i];
-    for (int images = t.images; images >= p.stages || images == t.images;
-         images = images * 3 / 4) {
-      if (images < 1) { break; }
+    for (int images = std::min<int>(t.images, kMaxImages);
+         images >= (t.weights ? p.stages : 1); images = images * 3 / 4) {
       const double cost = plan_cost(t, images, element_size, gpu, &p);
       if (cost < least) {
         least = cost;
@@ -1245,12 +1220,10 @@ inline Traffic forward_traffic(const Shape& g) {
   t.rows_ratio = s;
   t.border = k - s;
   t.groups = ceil_div(g.out_width, v);
-  t.step = v;
-  t.other_step = v * s;
-  t.loads = s * ((v - 1) * s + k);
-  t.stores = v;
-  t.instructions = t.loads + s * (2 * k + 2) + k * k * v + v + 4;
+  t.instructions = s * ((v - 1) * s + 3 * k + 2) + k * k * v + v + 4;
   t.walk_border = (k + s - 1) / s - 1;
+  t.most_rows = k == 3 ? 10 : 14;
+  t.most_threads = g.num > 1 ? kMaxThreads / 2 : kMaxThreads;
   t.registers = k == 3 ? 48 : 80;
   return t;
 }
@@ -1270,12 +1243,10 @@ inline Traffic backward_traffic(const Shape& g) {
   t.rows_ratio = 1.0 / s;
   t.border = taps;
   t.groups = ceil_div((g.width - 1 + g.pad_w) / s - g.pad_w / s + 1, v);
-  t.step = v * s;
-  t.other_step = v;
-  t.loads = static_cast<double>(v + taps - 1) / s;
-  t.stores = v * s;
-  t.instructions = 3 * t.loads + (6.0 + k * k * v) / s + 3 * t.stores;
+  t.instructions = (3.0 * (v + taps - 1) + 6 + k * k * v) / s + 3.0 * v * s;
   t.walk_border = s * (taps - 1);
+  t.most_rows = k == 3 ? 10 : 14;
+  t.most_threads = g.num > 1 ? kMaxThreads / 2 : kMaxThreads;
   t.registers = k == 3 ? 48 : 80;
   return t;
 }
