@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-LAUNCH = re.compile(r"(\w+<[^;{}]*?>)\s*<<<([^;<>]*?),\s*([^,;<>]*?),\s*([^,;<>]*?), stream>>>\(([^;]*?)\);", re.S)
+LAUNCH = re.compile(r"(\w+<[^;{}]*?>)\s*<<<([^;<>]*?),\s*([^,;<>]*?),\s*([^,;<>]*?), stream>>>\(([^;]*?)\);", re.DOTALL)
 
 
 def emulated(source: str) -> str:

@@ -1,4 +1,4 @@
-"""Times PyTorch's depthwise convolution for the layers in a file that `bench --json` wrote, the same way: medians of CUDA graph replays."""
+"""Times PyTorch's depthwise convolution for the layers that `bench --json` wrote, the same way: medians of CUDA graph replays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import torch
-import torch.nn.functional as functional
+from torch.nn import functional
 
 
 def measure(launch: Callable[[int], Any], sets: int) -> float:
@@ -51,8 +51,9 @@ def layer_times(row: dict[str, Any]) -> list[float]:
         return functional.conv2d(bottoms[i], weight, bias, stride, pad, 1, channels)
 
     def backward(i: int, mask: list[bool]) -> Any:
+        transposed = False
         return torch.ops.aten.convolution_backward(
-            diffs[i], bottoms[i], weight, [channels], [stride] * 2, [pad] * 2, [1, 1], False, [0, 0], channels, mask
+            diffs[i], bottoms[i], weight, [channels], [stride] * 2, [pad] * 2, [1, 1], transposed, [0, 0], channels, mask
         )
 
     return [
