@@ -225,7 +225,7 @@ struct Bench {
   float *weight, *bias, *weight_diff, *partial;
   unsigned* finished;
 
-  Bench(const Layer& layer, int batch, int processor_count) : processors(processor_count) {
+  Bench(const LayerShape& layer, int batch, int processor_count) : processors(processor_count) {
     g = reference::make_shape(batch, layer.channels, 1, layer.size, layer.size, layer.kernel, layer.kernel, layer.stride, layer.stride,
                               layer.kernel / 2, layer.kernel / 2);
     const size_t bytes = 4 * (reference::in_count(g) + reference::out_count(g));
@@ -366,7 +366,7 @@ int main(int argc, char** argv) {
   for (int batch : batches) {
     printf("batch %d, us; bound = the tensors' bytes at the copy rate\n", batch);
     const char* last_net = "";
-    for (const Layer& layer : kLayers) {
+    for (const LayerShape& layer : kLayers) {
       if (!strstr((std::string(layer.net) + ":" + layer.name).c_str(), only)) continue;
       if (tries && !strcmp(layer.net, "v2-224")) continue;
       Bench bench(layer, batch, device.multiProcessorCount);

@@ -1,13 +1,13 @@
 // The depthwise layers that are measured; each line is every layer of that shape in its net.
 #pragma once
 
-struct Layer {
+struct LayerShape {
   const char* net;
   const char* name;
   int channels, size, kernel, stride;
 };
 
-static const Layer kLayers[] = {
+static const LayerShape kLayers[] = {
     {"ssd300", "conv1/dw", 32, 150, 3, 1},     {"ssd300", "conv2/dw", 64, 150, 3, 2},     {"ssd300", "conv3/dw", 128, 75, 3, 1},
     {"ssd300", "conv4/dw", 128, 75, 3, 2},     {"ssd300", "conv5/dw", 256, 38, 3, 1},     {"ssd300", "conv6/dw", 256, 38, 3, 2},
     {"ssd300", "conv7-11/dw", 512, 19, 3, 1},  {"ssd300", "conv12/dw", 512, 19, 3, 2},    {"ssd300", "conv13/dw", 1024, 10, 3, 1},

@@ -75,31 +75,24 @@ DEPTHWISE_INLINE void add_tap(int count, Dtype weight, const Dtype* from,
     int stride, Dtype* to) {
   if (stride == 1) {
     for (int i = 0; i < count; ++i) { to[i] += weight * from[i]; }
-  } else if (stride == 2) {
-    for (int i = 0; i < count; ++i) { to[i] += weight * from[2 * i]; }
   } else {
     for (int i = 0; i < count; ++i) { to[i] += weight * from[i * stride]; }
   }
 }
 
-// The same for three neighbouring taps at once.
-template <typename Dtype>
-DEPTHWISE_INLINE void add_three_taps(int count, const Dtype* weight,
-    const Dtype* from, int stride, Dtype* to) {
+// to[i] += all nine taps of three rows, from column i * S on.
+template <int S, typename Dtype>
+DEPTHWISE_INLINE void add_nine_taps(int count, const Dtype* weight,
+    const Dtype* from, int width, Dtype* to) {
   const Dtype a = weight[0], b = weight[1], c = weight[2];
-  if (stride == 1) {
-    for (int i = 0; i < count; ++i) {
-      to[i] += a * from[i] + b * from[i + 1] + c * from[i + 2];
-    }
-  } else if (stride == 2) {
-    for (int i = 0; i < count; ++i) {
-      to[i] += a * from[2 * i] + b * from[2 * i + 1] + c * from[2 * i + 2];
-    }
-  } else {
-    for (int i = 0; i < count; ++i) {
-      to[i] += a * from[i * stride] + b * from[i * stride + 1] +
-          c * from[i * stride + 2];
-    }
+  const Dtype d = weight[3], e = weight[4], f = weight[5];
+  const Dtype g = weight[6], h = weight[7], k = weight[8];
+  const Dtype* const second = from + width;
+  const Dtype* const third = second + width;
+  for (int i = 0; i < count; ++i) {
+    to[i] += a * from[S * i] + b * from[S * i + 1] + c * from[S * i + 2] +
+        d * second[S * i] + e * second[S * i + 1] + f * second[S * i + 2] +
+        g * third[S * i] + h * third[S * i + 1] + k * third[S * i + 2];
   }
 }
 
@@ -123,36 +116,49 @@ DEPTHWISE_INLINE Dtype dot(int count, const Dtype* a, const Dtype* b,
 template <typename Dtype>
 DEPTHWISE_INLINE void forward_plane(const Shape& g, const Dtype* in,
     const Dtype* weight, Dtype bias, Dtype* out) {
-  const bool three = g.kernel_w == 3 && g.dilation_w == 1;
+  const bool nine = g.kernel_h == 3 && g.kernel_w == 3 && g.dilation_h == 1 &&
+      g.dilation_w == 1 && g.stride_w <= 2;
   // The columns that have all three taps.
   const Columns inner(g.out_width, g.stride_w, -g.pad_w, g.width - 2);
   for (int y = 0; y < g.out_height; ++y, out += g.out_width) {
     for (int x = 0; x < g.out_width; ++x) { out[x] = bias; }
+    const int first = y * g.stride_h - g.pad_h;
+    const bool inside = nine && first >= 0 && first + 3 <= g.height;
+    if (inside) {
+      const Dtype* const from =
+          in + first * g.width + inner.begin * g.stride_w - g.pad_w;
+      if (g.stride_w == 1) {
+        add_nine_taps<1>(inner.end - inner.begin, weight, from, g.width,
+            out + inner.begin);
+      } else {
+        add_nine_taps<2>(inner.end - inner.begin, weight, from, g.width,
+            out + inner.begin);
+      }
+    }
     for (int ky = 0; ky < g.kernel_h; ++ky) {
-      const int row = y * g.stride_h - g.pad_h + ky * g.dilation_h;
+      const int row = first + ky * g.dilation_h;
       if (row < 0 || row >= g.height) { continue; }
       const Dtype* const from = in + row * g.width;
       const Dtype* const tap = weight + ky * g.kernel_w;
-      if (three) {
-        add_three_taps(inner.end - inner.begin, tap,
-            from + inner.begin * g.stride_w - g.pad_w, g.stride_w,
-            out + inner.begin);
+      if (inside) {  // what is left at both ends
+        const int skipped = inner.end - inner.begin;
+        for (int i = 0; i < g.out_width - skipped; ++i) {
+          const int x = i < inner.begin ? i : i + skipped;
+          for (int kx = 0; kx < 3; ++kx) {
+            const int column = x * g.stride_w - g.pad_w + kx;
+            if (column >= 0 && column < g.width) {
+              out[x] += tap[kx] * from[column];
+            }
+          }
+        }
+        continue;
       }
       for (int kx = 0; kx < g.kernel_w; ++kx) {
         const int offset = kx * g.dilation_w - g.pad_w;
         const Columns all(g.out_width, g.stride_w, offset, g.width);
-        if (three) {  // what is left at both ends
-          for (int x = all.begin; x < std::min(all.end, inner.begin); ++x) {
-            out[x] += tap[kx] * from[x * g.stride_w + offset];
-          }
-          for (int x = std::max(all.begin, inner.end); x < all.end; ++x) {
-            out[x] += tap[kx] * from[x * g.stride_w + offset];
-          }
-        } else {
-          add_tap(all.end - all.begin, tap[kx],
-              from + all.begin * g.stride_w + offset, g.stride_w,
-              out + all.begin);
-        }
+        add_tap(all.end - all.begin, tap[kx],
+            from + all.begin * g.stride_w + offset, g.stride_w,
+            out + all.begin);
       }
     }
   }
@@ -162,21 +168,22 @@ DEPTHWISE_INLINE void forward_plane(const Shape& g, const Dtype* in,
 template <typename Dtype>
 DEPTHWISE_INLINE void backward_plane(const Shape& g, const Dtype* top_diff,
     const Dtype* weight, Dtype* bottom_diff) {
-  for (int y = 0; y < g.out_height; ++y, top_diff += g.out_width) {
-    for (int ky = 0; ky < g.kernel_h; ++ky) {
-      const int row = y * g.stride_h - g.pad_h + ky * g.dilation_h;
-      if (row < 0 || row >= g.height) { continue; }
-      Dtype* const to = bottom_diff + row * g.width;
-      for (int kx = 0; kx < g.kernel_w; ++kx) {
-        const Dtype tap = weight[ky * g.kernel_w + kx];
-        const int offset = kx * g.dilation_w - g.pad_w;
-        const Columns all(g.out_width, g.stride_w, offset, g.width);
+  for (int ky = 0; ky < g.kernel_h; ++ky) {
+    for (int kx = 0; kx < g.kernel_w; ++kx) {
+      const Dtype tap = weight[ky * g.kernel_w + kx];
+      const int down = ky * g.dilation_h - g.pad_h;
+      const int right = kx * g.dilation_w - g.pad_w;
+      const Columns rows(g.out_height, g.stride_h, down, g.height);
+      const Columns all(g.out_width, g.stride_w, right, g.width);
+      for (int y = rows.begin; y < rows.end; ++y) {
+        const Dtype* const from = top_diff + y * g.out_width;
+        Dtype* const to =
+            bottom_diff + (y * g.stride_h + down) * g.width + right;
         if (g.stride_w == 1) {
-          add_tap(all.end - all.begin, tap, top_diff + all.begin, 1,
-              to + all.begin + offset);
+          for (int x = all.begin; x < all.end; ++x) { to[x] += tap * from[x]; }
         } else {
           for (int x = all.begin; x < all.end; ++x) {
-            to[x * g.stride_w + offset] += tap * top_diff[x];
+            to[x * g.stride_w] += tap * from[x];
           }
         }
       }
@@ -187,18 +194,19 @@ DEPTHWISE_INLINE void backward_plane(const Shape& g, const Dtype* top_diff,
 template <typename Dtype>
 DEPTHWISE_INLINE void weights_plane(const Shape& g, const Dtype* in,
     const Dtype* top_diff, Dtype* weight_diff) {
-  for (int y = 0; y < g.out_height; ++y, top_diff += g.out_width) {
-    for (int ky = 0; ky < g.kernel_h; ++ky) {
-      const int row = y * g.stride_h - g.pad_h + ky * g.dilation_h;
-      if (row < 0 || row >= g.height) { continue; }
-      const Dtype* const from = in + row * g.width;
-      for (int kx = 0; kx < g.kernel_w; ++kx) {
-        const int offset = kx * g.dilation_w - g.pad_w;
-        const Columns all(g.out_width, g.stride_w, offset, g.width);
-        weight_diff[ky * g.kernel_w + kx] += dot(all.end - all.begin,
-            top_diff + all.begin, from + all.begin * g.stride_w + offset,
-            g.stride_w);
+  for (int ky = 0; ky < g.kernel_h; ++ky) {
+    for (int kx = 0; kx < g.kernel_w; ++kx) {
+      const int down = ky * g.dilation_h - g.pad_h;
+      const int right = kx * g.dilation_w - g.pad_w;
+      const Columns rows(g.out_height, g.stride_h, down, g.height);
+      const Columns all(g.out_width, g.stride_w, right, g.width);
+      Dtype sum = 0;
+      for (int y = rows.begin; y < rows.end; ++y) {
+        sum += dot(all.end - all.begin, top_diff + y * g.out_width + all.begin,
+            in + (y * g.stride_h + down) * g.width +
+            all.begin * g.stride_w + right, g.stride_w);
       }
+      weight_diff[ky * g.kernel_w + kx] += sum;
     }
   }
 }
@@ -264,11 +272,29 @@ void backward_data_cpu(const Shape& g, const Dtype* top_diff,
     const Dtype* weight, Dtype* bottom_diff) {
   const int taps = g.kernel_h * g.kernel_w;
   const int area = g.height * g.width;
+  // Nine taps and stride 1: a forward pass of the mirrored filter.
+  const bool mirrors = taps == 9 && g.kernel_h == 3 && g.stride_h == 1 &&
+      g.stride_w == 1 && g.dilation_h == 1 && g.dilation_w == 1 &&
+      g.multiplier == 1;
+  Shape m = g;
+  std::swap(m.height, m.out_height);
+  std::swap(m.width, m.out_width);
+  m.pad_h = 2 - g.pad_h;
+  m.pad_w = 2 - g.pad_w;
 #ifdef _OPENMP
 #pragma omp parallel for
 #endif
   for (int plane = 0; plane < g.num * g.channels; ++plane) {
     Dtype* const to = bottom_diff + static_cast<size_t>(plane) * area;
+    if (mirrors) {
+      Dtype mirrored[9];
+      std::reverse_copy(weight + plane % g.channels * 9,
+          weight + plane % g.channels * 9 + 9, mirrored);
+      forward_plane_best(m,
+          top_diff + static_cast<size_t>(plane) * g.out_height * g.out_width,
+          mirrored, Dtype(0), to);
+      continue;
+    }
     std::fill(to, to + area, Dtype(0));
     for (int m = 0; m < g.multiplier; ++m) {
       const int out = plane * g.multiplier + m;

@@ -202,7 +202,7 @@ __device__ __forceinline__ void stored() {
 // What another block has written during this launch.
 template <typename T>
 __device__ __forceinline__ T load_fresh(const T* from) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 350
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 350 && !defined(__clang__)
   return __ldcg(from);
 #else
   return *const_cast<const volatile T*>(from);
