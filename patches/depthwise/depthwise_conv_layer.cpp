@@ -57,7 +57,7 @@ namespace depthwise {
 
 namespace {
 
-// The columns [begin, end) for which column * stride + offset is one of `width`.
+// The columns [begin, end) for which column * stride + offset is in [0, width).
 struct Columns {
   int begin, end;
 

@@ -33,11 +33,11 @@
 // needs of the other tensor. So both are moved between device and shared memory
 // as plain runs of 16-byte words, whatever the width of a row, and each element
 // crosses once (the rows where two tiles of a plane meet: twice). In shared
-// memory a thread walks down a few neighbouring columns and keeps its filter and
-// the sums of the rows under way in registers; what it finished is collected in
-// a second buffer, which is stored as it was loaded. What lies outside a plane
-// is read from wherever its address points to in the buffer and masked to zero,
-// which costs less than a branch.
+// memory a thread walks down a few neighbouring columns. It keeps its filter
+// and the sums of the rows under way in registers, and collects what it has
+// finished in a second buffer, which is stored as the first was loaded. Columns
+// outside the plane are read too and masked to zero, rows outside it are read
+// from a piece of zeros: both cost less than a branch.
 
 #ifdef DEPTHWISE_CONV_STANDALONE
 #include "depthwise_conv_layer.hpp"
@@ -88,9 +88,9 @@ __device__ __forceinline__ T lanes_sum(T value, int lanes) {
   return value;
 }
 
-// Words of sixteen bytes move from device to shared memory and back: from Hopper
-// on as one bulk copy that a single thread asks for, from Ampere on without a
-// detour through registers, and before that by ordinary loads and stores.
+// Words of sixteen bytes move from device to shared memory and back: from
+// Hopper on as one bulk copy that a single thread asks for, from Ampere on
+// without a detour through registers, and before by ordinary loads and stores.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && CUDART_VERSION >= 12000
 #define DEPTHWISE_BULK_COPY
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -209,8 +209,10 @@ __device__ __forceinline__ T load_fresh(const T* from) {
 #endif
 }
 
-template <typename T> __device__ __forceinline__ T masked(T value, unsigned mask);
-template <> __device__ __forceinline__ float masked(float value, unsigned mask) {
+template <typename T>
+__device__ __forceinline__ T masked(T value, unsigned mask);
+template <> __device__ __forceinline__ float masked(float value,
+    unsigned mask) {
   return __uint_as_float(__float_as_uint(value) & mask);
 }
 template <> __device__ __forceinline__ double masked(double value,
@@ -509,7 +511,8 @@ __global__ void __launch_bounds__(kMaxThreads) tile_forward(const Shape g,
       const Window<T, SPAN, K - 1> window(column, 0, g.width);
       int row = walk.y_first * S - g.pad_h - tile.row_begin;
       const T* from = tile_in + column + row * g.width +
-          (cut.multiplier.divide(tile.first + walk.plane) - tile.other_first) * in_area;
+          (cut.multiplier.divide(tile.first + walk.plane) - tile.other_first) *
+          in_area;
       int done = -(UNDER_WAY - 1);  // rows of this walk
       T* to = tile_out + walk.plane * out_area + x +
           (walk.y_first - tile.y_begin + done) * g.out_width;
@@ -646,7 +649,8 @@ __global__ void __launch_bounds__(kMaxThreads) tile_backward(const Shape g,
 #pragma unroll
         for (int ahead = 0; ahead < TAPS; ++ahead) {
           T value[SPAN];
-          window.read(static_cast<unsigned>(q) < tile.row_count ? from : memory.zeros,
+          window.read(
+              static_cast<unsigned>(q) < tile.row_count ? from : memory.zeros,
               value);
 #pragma unroll
           for (int ky = 0; ky < K; ++ky) {
@@ -721,9 +725,9 @@ __device__ __forceinline__ void add_gradient(int channel, int k, T sum,
 template <typename T, int K, int S>
 __global__ void
 __launch_bounds__(kMaxThreads, K == 3 && sizeof(T) == 4 ? 3 : 1)
-tile_weights(const Shape g, const Cut cut, const Ring ring, const int images, const T* __restrict__ in,
-    const T* __restrict__ top_diff, T* weight_diff, T* bias_diff, T* partial,
-    unsigned* finished) {
+tile_weights(const Shape g, const Cut cut, const Ring ring, const int images,
+    const T* __restrict__ in, const T* __restrict__ top_diff, T* weight_diff,
+    T* bias_diff, T* partial, unsigned* finished) {
   enum {
     V = kColumns,
     SPAN = (V - 1) * S + K,
@@ -1135,7 +1139,8 @@ inline double about_larger(double a, double b) {
 // sets the number of blocks where they are to take several tiles.
 inline double plan_cost(const Traffic& t, int images, int element_size,
     const Gpu& gpu, TilePlan* p) {
-  const int bytes = (run_elements(t, *p) + other_elements(t, *p)) * element_size;
+  const int bytes =
+      (run_elements(t, *p) + other_elements(t, *p)) * element_size;
   const int warps = p->threads / kWarp;
   const double walk = t.instructions * (p->walk + t.walk_border);
 
@@ -1171,7 +1176,8 @@ inline double plan_cost(const Traffic& t, int images, int element_size,
     cost += (turns - 1) * about_larger(alone, shared);
   }
   if (t.weights) { cost += kJoin; }
-  const double rounds = blocks / (static_cast<double>(gpu.processors) * resident);
+  const double rounds =
+      blocks / (static_cast<double>(gpu.processors) * resident);
   return cost * (rounds > 1 ? rounds + kTail : 1) +
       (parts > 1 ? kJoinParts + kPart * parts : 0);
 }
@@ -1347,13 +1353,17 @@ void forward(const Shape& g, const Plan& plan, const T* in, const T* weight,
   const TilePlan& p = plan.forward;
   switch (p.threads ? g.kernel_h * 10 + g.stride_h : 0) {
     case 31:
-      return launch_forward<T, 3, 1, false>(g, p, in, weight, bias, out, stream);
+      return launch_forward<T, 3, 1, false>(g, p, in, weight, bias, out,
+          stream);
     case 32:
-      return launch_forward<T, 3, 2, false>(g, p, in, weight, bias, out, stream);
+      return launch_forward<T, 3, 2, false>(g, p, in, weight, bias, out,
+          stream);
     case 51:
-      return launch_forward<T, 5, 1, false>(g, p, in, weight, bias, out, stream);
+      return launch_forward<T, 5, 1, false>(g, p, in, weight, bias, out,
+          stream);
     case 52:
-      return launch_forward<T, 5, 2, false>(g, p, in, weight, bias, out, stream);
+      return launch_forward<T, 5, 2, false>(g, p, in, weight, bias, out,
+          stream);
   }
   const int count =
       g.num * g.channels * g.multiplier * g.out_height * g.out_width;
