@@ -224,3 +224,29 @@ def test_a_binary_that_cannot_list_its_tests(tmp_path: Path) -> None:
     with pytest.raises(errors.TestsFailed, match="does not start") as caught:
         outcome(build_of(tmp_path))
     assert "libglog" in caught.value.details
+
+
+FAKE = """#!/bin/sh
+if [ "$1" = --gtest_list_tests ]; then
+  printf 'BlobTest/0.\\n  TestInit\\n  TestCopy\\nNeuronLayerTest/2.\\n  TestReLU\\n  TestTanH\\nCuDNNLayerTest/0.\\n  TestConv\\nNetTest/1.\\n  TestNet\\n'
+  exit 0
+fi
+names=${1#--gtest_filter=}
+echo "$names" > ran-$$
+IFS=:
+for name in $names; do printf '[ RUN      ] %s\\n[       OK ] %s (0 ms)\\n' "$name" "$name"; done
+"""
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 8])
+def test_the_tests_of_the_gpu_run_in_one_process_beside_the_others(tmp_path: Path, jobs: int) -> None:
+    (tmp_path / "fake").write_text(FAKE)
+    (tmp_path / "fake").chmod(0o755)
+    plan = Plan(tree=str(tmp_path), fork="tiny", request=Request(), gpu=True, jobs=jobs)
+    build = Build(root=str(tmp_path), plan=plan, env={"PATH": os.environ["PATH"]})
+    report = run_tests(build, TestPrograms(binaries=("fake",)), Silent())
+    ran = {path.read_text().strip() for path in tmp_path.glob("ran-*")}
+    gpu = "NeuronLayerTest/2.TestReLU:NeuronLayerTest/2.TestTanH:CuDNNLayerTest/0.TestConv"
+    assert (report.total, report.passed) == (6, 6)
+    assert gpu in ran
+    assert len(ran) == {1: 2, 2: 2, 8: 4}[jobs]

@@ -22,11 +22,11 @@ class Session:
         self.host: Host = host or RealHost()
         self.facts = facts or load_facts()
 
-    def machine(self, prefixes: tuple[str, ...] = ()) -> Machine:
-        """Everything detected on this machine."""
+    def machine(self, prefixes: tuple[str, ...] = (), python: str = "") -> Machine:
+        """Everything detected on this machine; ``python`` is one that the user named, wherever it is."""
         from caffeup.detect.machine import detect  # noqa: PLC0415  # not every command needs every probe
 
-        return detect(self.host, self.facts, prefixes)
+        return detect(self.host, self.facts, prefixes, python)
 
     def tree(self, root: Path) -> Tree:
         """What the tree in this folder is; raise ``SourceError`` where it is not a Caffe tree."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import os
 import queue
 import shutil
@@ -11,7 +12,7 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Callable
+from typing import IO, Callable, Optional
 
 from caffeup.build.gtest import Reader, filters, parse_list
 from caffeup.build.logs import log_path, open_log
@@ -21,13 +22,14 @@ from caffeup.build.testbuild import TestPrograms
 from caffeup.errors import TestsFailed
 from caffeup.model.base import Value
 from caffeup.model.outcome import TestCase, TestReport
+from caffeup.model.plan import GPU_TESTS
 from caffeup.stream import run_capture, run_stream
 
 STAGE = "test"
 LIMIT = 300.0
 """Seconds for one test; Caffe's slowest takes some ten on one old core."""
-_ON_ONE_GPU = 4
-"""Test processes that share a GPU: each holds some hundred MB of its memory."""
+_BESIDE_THE_GPU = 3
+"""Processes for the tests of the CPU while one runs those of the GPU: each holds some hundred MB of its memory."""
 
 
 class _Unit(Value):
@@ -35,6 +37,7 @@ class _Unit(Value):
 
     binary: str
     names: tuple[str, ...]
+    gpu: bool = False
 
 
 class _Tally:
@@ -121,15 +124,23 @@ def _within(env: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 def _units(build: Build, programs: TestPrograms, env: Mapping[str, str]) -> tuple[list[_Unit], int]:
     """What there is to run, in parts for the processes, and how many tests the filter leaves out."""
-    parts = _processes(build) if len(programs.binaries) == 1 else 1
     units: list[_Unit] = []
     skipped = 0
     for binary in programs.binaries:
         everything = _listed(build, binary, env, "*")
         names = _listed(build, binary, env, f"-{build.plan.test_filter}") if build.plan.test_filter else everything
         skipped += len(everything) - len(names)
-        units += [_Unit(binary=binary, names=names[part::parts]) for part in range(parts) if names[part::parts]]
+        on_gpu = tuple(name for name in names if build.plan.gpu and _runs_on_gpu(name))
+        others = tuple(name for name in names if name not in set(on_gpu))
+        most = min(build.plan.jobs - 1, _BESIDE_THE_GPU) if on_gpu else build.plan.jobs
+        parts = max(most, 1) if len(programs.binaries) == 1 else 1
+        units += [_Unit(binary=binary, names=on_gpu, gpu=True)] if on_gpu else []
+        units += [_Unit(binary=binary, names=others[part::parts]) for part in range(parts) if others[part::parts]]
     return units, skipped
+
+
+def _runs_on_gpu(name: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in GPU_TESTS.split(":"))
 
 
 def _listed(build: Build, binary: str, env: Mapping[str, str], wanted: str) -> tuple[str, ...]:
@@ -156,7 +167,11 @@ def _exit_words(status: int) -> str:
 
 
 class _Runner:
-    """Runs the units in threads, one process each at a time."""
+    """Runs the units in threads, one process each at a time.
+
+    The GPU's tests are left to one thread: processes that share a GPU take turns of milliseconds on it, and four of them
+    were each ten times slower than one alone (seen on an H200).
+    """
 
     def __init__(self, build: Build, env: Mapping[str, str], tally: _Tally, limit: float) -> None:
         self._build = build
@@ -164,15 +179,16 @@ class _Runner:
         self._tally = tally
         self._limit = limit
         self._waiting: queue.SimpleQueue[_Unit] = queue.SimpleQueue()
+        self._for_gpu: queue.SimpleQueue[_Unit] = queue.SimpleQueue()
 
     def run(self, units: list[_Unit], progress: Progress) -> None:
         """Run all; on Ctrl-C every process is ended before the exception goes on."""
         begun = time.monotonic()
         for unit in units:
-            self._waiting.put(unit)
+            (self._for_gpu if unit.gpu else self._waiting).put(unit)
         threads = [
             threading.Thread(target=self._work, args=(number,), name=f"tests-{number}")
-            for number in range(1, min(_processes(self._build), len(units)) + 1)
+            for number in range(1, min(max(self._build.plan.jobs, 1), len(units)) + 1)
         ]
         for thread in threads:
             thread.start()
@@ -189,14 +205,19 @@ class _Runner:
     def _work(self, number: int) -> None:
         try:
             while not self._tally.halt.is_set():
-                try:
-                    unit = self._waiting.get_nowait()
-                except queue.Empty:
+                unit = self._next(number)
+                if unit is None:
                     return
                 self._unit(unit, number)
         except BaseException as error:  # noqa: BLE001  # raised again in the main thread
             self._tally.errors.append(error)
             self._tally.halt.set()
+
+    def _next(self, number: int) -> Optional[_Unit]:
+        for waiting in (self._for_gpu, self._waiting) if number == 1 else (self._waiting,):
+            with contextlib.suppress(queue.Empty):
+                return waiting.get_nowait()
+        return None
 
     def _unit(self, unit: _Unit, number: int) -> None:
         """Run the unit's tests; after each process that died, the rest in a new one."""
@@ -220,10 +241,6 @@ class _Runner:
         with self._tally.lock:
             self._tally.failures += cases
         return seen
-
-
-def _processes(build: Build) -> int:
-    return max(min(build.plan.jobs, _ON_ONE_GPU if build.plan.gpu else build.plan.jobs), 1)
 
 
 class _Follow:

@@ -8,6 +8,9 @@ from caffeup.model.base import SCHEMA, ComputeCapability, Value, Word
 from caffeup.model.finding import Finding
 from caffeup.model.fix import ShimLibrary
 
+GPU_TESTS = "*/2.*:*/3.*:*GPU*:*CuDNN*:Im2colKernelTest*"
+"""Caffe's tests that run on a GPU; of a typed test the parameters 2 and 3 are the GPU's float and double."""
+
 
 class Switch(Word):
     """A choice left to caffeup, or forced."""

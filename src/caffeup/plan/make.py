@@ -8,7 +8,7 @@ from packaging.version import Version
 from caffeup.facts.tables import Facts
 from caffeup.model.finding import Finding, Severity
 from caffeup.model.machine import GpuState, Library, Machine
-from caffeup.model.plan import ConfigLine, Plan, Request
+from caffeup.model.plan import GPU_TESTS, ConfigLine, Plan, Request
 from caffeup.model.tree import Tree
 from caffeup.plan.arch import Arch, choose_arch
 from caffeup.plan.blas import choose_blas
@@ -31,8 +31,6 @@ from caffeup.plan.toolkit import Choice, choose_toolkit
 from caffeup.plan.tree import build_dir, check_tree, tree_lines
 
 _NOT_IN_CPU_BUILD = "*GPU*:*CuDNN*"
-_NEEDS_GPU = "*/2.*:*/3.*:*GPU*:*CuDNN*:Im2colKernelTest*"
-"""In a GPU build the type parameters 2 and 3 of a typed test are the GPU's float and double."""
 
 
 def make_plan(machine: Machine, tree: Tree, request: Request, facts: Facts) -> Plan:
@@ -145,7 +143,7 @@ def _filter(machine: Machine, *, gpu: bool) -> tuple[str, Part]:
         return _NOT_IN_CPU_BUILD, Part(decisions=(decision("tests", "without GPU tests", "a build without CUDA"),))
     if machine.graphics.state is GpuState.PRESENT:
         return "", Part(decisions=(decision("tests", "all", "there is a GPU"),))
-    return _NEEDS_GPU, Part(decisions=(decision("tests", "without GPU tests", "no GPU is visible here"),))
+    return GPU_TESTS, Part(decisions=(decision("tests", "without GPU tests", "no GPU is visible here"),))
 
 
 def _tidy(lines: tuple[ConfigLine, ...], case: Case) -> tuple[ConfigLine, ...]:

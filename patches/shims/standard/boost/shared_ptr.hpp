@@ -14,10 +14,14 @@
 
 #include <stdint.h>
 #include <algorithm>
+#include <cfloat>
+#include <climits>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <numeric>
 #if __cplusplus >= 201103L
 #include <cstdint>
 #include <functional>
