@@ -26,7 +26,7 @@ Captured = pytest.CaptureFixture[str]
 
 @pytest.fixture(autouse=True)
 def on_debian(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(Session, "machine", lambda _self, _prefixes=(): MACHINE)
+    monkeypatch.setattr(Session, "machine", lambda _self, _prefixes=(), _python="": MACHINE)
     monkeypatch.chdir(tmp_path)
 
 
