@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from caffeup.app.words import graphics_line, system_line, tests_in_short
+from caffeup.cli.called import as_typed
 from caffeup.model.finding import Confidence, Finding, Severity
 from caffeup.model.machine import Machine
 from caffeup.model.outcome import Check, PatchEntry, Report, TestReport
@@ -71,7 +73,7 @@ def finding(one: Finding) -> Iterator[str]:
     for remedy in one.remedies:
         yield from _wrapped("mend  ", remedy.text)
         for command in remedy.commands:
-            yield f"          $ {command}"
+            yield f"          $ {as_typed(command)}"
 
 
 def findings(many: Iterable[Finding]) -> Iterator[str]:
@@ -191,5 +193,7 @@ def report(value: Report) -> Iterator[str]:
     yield ""
     yield "ready"
     yield from (f"  {path}" for path in value.binaries)
+    yield "  in this shell:"
+    yield f'    $ eval "$({as_typed("caffeup env " + shlex.quote(value.tree))})"'
     for name, setting in value.environment:
-        yield f"  {name}={setting}"
+        yield f"    {name}={setting}"
