@@ -97,3 +97,6 @@ BUG = 70
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
+
+CLOSED_PIPE = 141
+"""Exit code where whoever read the output has gone, as of other programs that SIGPIPE ends."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from caffeup.app.session import Session
-from caffeup.app.state import FOLDER, exclusive
+from caffeup.app.state import FOLDER, exclusive, load_state
 from caffeup.app.ui import Ui
 from caffeup.errors import UsageError
 from caffeup.model.base import Value
@@ -65,12 +65,30 @@ def clean_tree(session: Session, ui: Ui, root: Path, *, products: bool, logs: bo
 
 
 def _products(session: Session, root: Path) -> tuple[Path, ...]:
-    """The tree's own build folders; never anything outside the tree."""
-    names = {session.tree(root).build_dir, ".build_release", ".build_debug", "build"}
-    paths = [root / name for name in sorted(names) if name]
-    paths += [*sorted((root / "python" / "caffe").glob("_caffe.so")), root / "python" / "caffe" / "proto"]
-    inside = [path for path in paths if path.parent.resolve().is_relative_to(root.resolve())]
+    """What caffeup's builds made; nothing outside the tree, and nothing at all where caffeup never built.
+
+    The Makefile builds into a folder with a dot and makes ``build`` a link to it: a folder of that name is somebody else's.
+    """
+    if not (root / FOLDER / "fingerprint.json").is_file():
+        return ()
+    name = session.tree(root).build_dir or "build"
+    found = [root / name] if (root / name).is_symlink() else []
+    target = os.readlink(root / name) if found else ""  # noqa: PTH115
+    found += [root / (target if target.startswith(".") and "/" not in target else f".{name}_release")]
+    found += [*sorted((root / "python").glob("*/_caffe.so")), *_generated(root)]
+    if any(stage.name == "distribute" for stage in load_state(root).stages):
+        found.append(root / "distribute")
+    inside = [path for path in found if Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(root))]
     return tuple(path for path in inside if path.is_symlink() or path.exists())
+
+
+def _generated(root: Path) -> Iterator[Path]:
+    """Python modules that protoc made, and the empty ``__init__.py`` that the Makefile puts beside them."""
+    for module in sorted((root / "python").glob("*/proto/*_pb2.py")):
+        yield module
+        beside = module.with_name("__init__.py")
+        if beside.is_file() and not beside.stat().st_size:
+            yield beside
 
 
 def _size(path: Path) -> int:

@@ -27,6 +27,8 @@ def diagnose_logs(session: Session, names: tuple[str, ...], machine_file: str) -
     found: list[Finding] = []
     for name in names:
         if name == "-":
+            if sys.stdin is None:
+                raise UsageError("There is no standard input to read from.", advice="Name a log file.")
             found += diagnose(read(_chunks(sys.stdin.buffer)), session.facts, context, log="standard input")
         else:
             found += _of_file(session, Path(name), context)

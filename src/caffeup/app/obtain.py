@@ -11,6 +11,7 @@ from caffeup.app.session import Session
 from caffeup.app.stages import Stages
 from caffeup.app.ui import Ui
 from caffeup.build.progress import Status
+from caffeup.disk import as_path
 from caffeup.errors import SourceError
 from caffeup.facts.forks import Fork
 from caffeup.facts.tables import Facts
@@ -39,7 +40,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 def resolve(request: Request, facts: Facts) -> Wanted:
     """Find out what is meant, without touching anything."""
-    folder = Path(request.into or default_folder(request.source, facts)).expanduser().absolute()
+    folder = as_path(request.into or default_folder(request.source, facts)).absolute()
     row = named(request.source, facts)
     here = folder.is_dir() and (row is None or recorded_origin(folder) is not None)
     if not here and row is not None:
@@ -77,7 +78,7 @@ def obtain(session: Session, ui: Ui, stages: Stages, request: Request, wanted: W
         ui.say(f"{error.brief}")
         if not ui.ask(_offer(wanted.source, other)):
             raise
-        into = Path(request.into or default_folder(other.id, session.facts)).expanduser().absolute()
+        into = as_path(request.into or default_folder(other.id, session.facts)).absolute()
         return _fetch(session, ui, stages, other.id, into, wanted.source)
 
 

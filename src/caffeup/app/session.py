@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Optional
 
 from caffeup.app.state import FOLDER, load_state
+from caffeup.disk import as_path
 from caffeup.errors import UsageError
 from caffeup.facts.load import load_facts
 from caffeup.facts.tables import Facts
@@ -49,7 +50,7 @@ def looks_like_a_tree(folder: Path) -> bool:
 def find_tree(named: str) -> Path:
     """The tree that is meant: the one named, the current folder, or the only one right below it."""
     if named:
-        folder = Path(named).expanduser()
+        folder = as_path(named)
         if not folder.is_dir():
             raise UsageError(f"There is no folder {named}.")
         return folder.absolute()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -11,7 +12,7 @@ from typing import Optional
 
 import msgspec
 
-from caffeup.disk import write_atomically
+from caffeup.disk import read_plain, write_atomically
 from caffeup.errors import Busy, DiskError
 from caffeup.model.base import SCHEMA, Value, from_json, to_json
 from caffeup.model.outcome import Check, StageOutcome, TestReport
@@ -19,6 +20,10 @@ from caffeup.model.plan import Request
 
 FOLDER = ".caffeup"
 _BUILT = {".git", ".caffeup", "build", ".build_release", ".build_debug", "distribute", "temp", "__pycache__"}
+
+
+_WRITTEN = ("ccache", "holder", "include", "lib", "lock", "logs", "tmp", "undo")
+"""What is written in place; the rest is written beside and renamed, which never follows a link."""
 
 
 class StageRecord(Value):
@@ -43,7 +48,7 @@ class State(Value):
 def load_state(root: Path) -> State:
     """What is remembered; an empty state where there is none, or where it is damaged or of another version."""
     try:
-        state = from_json((root / FOLDER / "state.json").read_bytes(), State)
+        state = from_json(read_plain(root / FOLDER / "state.json"), State)
     except (OSError, msgspec.MsgspecError, ValueError):
         return State()
     return state if state.schema == SCHEMA else State()
@@ -73,11 +78,34 @@ def source_stamp(root: Path) -> str:
     return digest.hexdigest()
 
 
+def require_own_folder(root: Path) -> None:
+    """Raise ``DiskError`` where a link in ``.caffeup`` would lead what caffeup writes or removes out of the tree.
+
+    caffeup makes links only to toolkits and libraries, and writes through none of them.
+    """
+    home = root / FOLDER
+    written = [home, *(home / name for name in _WRITTEN), *sorted((home / "logs").glob("*"))]
+    for path in written:
+        if path.is_symlink():
+            raise DiskError(
+                f"{path} is a link, to {os.readlink(path)}: caffeup writes through none that it did not make.",  # noqa: PTH115
+                advice="Look where it leads, and remove it.",
+                commands=(f"ls -ld {shlex.quote(str(path))}", f"rm {shlex.quote(str(path))}"),
+            )
+    if home.exists() and not home.is_dir():
+        raise DiskError(
+            f"{home} is no folder.",
+            advice="Move it away.",
+            commands=(f"mv {shlex.quote(str(home))} {shlex.quote(str(home))}.mine",),
+        )
+
+
 @contextmanager
 def exclusive(root: Path) -> Iterator[None]:
     """Hold the tree for this process; raise ``Busy`` naming the process that holds it."""
     from filelock import FileLock, Timeout  # noqa: PLC0415  # only commands that write need it
 
+    require_own_folder(root)
     holder = root / FOLDER / "holder"
     try:
         (root / FOLDER).mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from caffeup.app.planning import Planned, read_plan
 from caffeup.app.session import Session
 from caffeup.app.state import FOLDER, exclusive
 from caffeup.build.run import Build
-from caffeup.disk import write_atomically
+from caffeup.disk import read_plain, write_atomically
 from caffeup.errors import CannotBuild, UsageError
 from caffeup.model.base import to_json
 from caffeup.model.outcome import Check, PatchEntry
@@ -92,5 +92,5 @@ def keep_plan(plan: Plan) -> None:
     """Remember the plan that the tree is configured by."""
     path = Path(plan.tree) / FOLDER / "plan.json"
     text = to_json(plan)
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+    if not path.is_file() or read_plain(path) != text.encode():
         write_atomically(path, text)

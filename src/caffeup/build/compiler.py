@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from caffeup.build.logs import NO_SPACE, full_disk, is_full
-from caffeup.disk import write_atomically
+from caffeup.disk import read_plain, write_atomically
 from caffeup.errors import BuildFailed, CaffeupError
 from caffeup.stream import Captured, run_capture
 
@@ -60,8 +60,8 @@ def through_ccache(root: Path, compiler: str, ccache: str, env: Mapping[str, str
     script = root / name
     text = f'#!/bin/sh\nexec {shlex.quote(ccache)} {shlex.quote(compiler)} "$@"\n'
     try:
-        same = script.read_text(encoding="utf-8") == text
-    except (OSError, UnicodeDecodeError):
+        same = read_plain(script) == text.encode("utf-8", "surrogateescape")
+    except OSError:
         same = False
     if not same:
         write_atomically(script, text)

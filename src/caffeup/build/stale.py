@@ -11,7 +11,7 @@ from typing import Optional
 import msgspec
 
 from caffeup.build.makefile import Variables
-from caffeup.disk import write_atomically
+from caffeup.disk import read_plain, write_atomically
 from caffeup.model.base import Value, from_json, to_json
 from caffeup.model.plan import Plan
 
@@ -105,7 +105,7 @@ def remove_stale(root: Path, new: Fingerprint, variables: Variables) -> Stale:
 
 def _read(where: Path) -> Optional[Fingerprint]:
     try:
-        return from_json(where.read_bytes(), Fingerprint)
+        return from_json(read_plain(where), Fingerprint)
     except (OSError, msgspec.MsgspecError, ValueError):
         return None
 

@@ -12,7 +12,7 @@ from caffeup.build.makefile import Variables
 from caffeup.build.progress import Progress
 from caffeup.build.run import Build, failure, open_log
 from caffeup.build.stages import compiler_for, make_goals, prepare
-from caffeup.disk import write_atomically
+from caffeup.disk import read_plain, write_atomically
 from caffeup.errors import BuildFailed
 from caffeup.model.base import Value, from_json, to_json
 from caffeup.model.outcome import TestCase
@@ -117,7 +117,7 @@ def _look(root: Path, source: str) -> str:
 
 def _settings(root: Path) -> str:
     try:
-        return (root / ".caffeup" / "fingerprint.json").read_text(encoding="utf-8")
+        return read_plain(root / ".caffeup" / "fingerprint.json").decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -150,9 +150,9 @@ def _remember(root: Path, left_out: _LeftOut) -> None:
 def _remembered(root: Path) -> _LeftOut:
     """What was left out before, as long as neither the source nor the settings changed since."""
     try:
-        if _where(root).with_suffix(".settings").read_text(encoding="utf-8") != _settings(root):
+        if read_plain(_where(root).with_suffix(".settings")).decode("utf-8", "replace") != _settings(root):
             return _LeftOut()
-        known = from_json(_where(root).read_bytes(), _LeftOut)
+        known = from_json(read_plain(_where(root)), _LeftOut)
     except (OSError, msgspec.MsgspecError, ValueError):
         return _LeftOut()
     sources = {source: look for source, look in known.sources.items() if look and look == _look(root, source)}

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from caffeup.build.steps import Step, object_of
-from caffeup.disk import write_atomically
+from caffeup.disk import read_plain, write_atomically
 from caffeup.model.base import Value, from_json, to_json
 
 
@@ -25,7 +25,7 @@ def _where(root: Path) -> Path:
 def read_times(root: Path) -> dict[str, float]:
     """What earlier builds took; empty where nothing is known."""
     try:
-        return from_json(_where(root).read_bytes(), Times).seconds
+        return from_json(read_plain(_where(root)), Times).seconds
     except (OSError, msgspec.MsgspecError, ValueError):
         return {}
 

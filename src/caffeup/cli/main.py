@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
+import os
 import sys
+from pathlib import Path
 from typing import Any, Callable
 
 import typer
 
 from caffeup import __version__
-from caffeup.cli import build, clean, configure, detect, diagnose, doctor, env, patch, plan, up, verify
+from caffeup.cli import build, called, clean, configure, detect, diagnose, doctor, env, patch, plan, up, verify
 
 app = typer.Typer(
     name="caffeup",
@@ -75,12 +79,29 @@ app.add_typer(patch.app)
 def main(arguments: list[str]) -> int:
     """Run one command; give its exit code."""
     try:
-        app(arguments)
+        app(arguments, prog_name=Path(called.name()).name)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(bool(end.code))
+    except BaseException as error:  # noqa: BLE001  # what typer itself prints (help, version) meets full disks and closed pipes too
+        from caffeup.cli.failure import code_for
+
+        return code_for(error)
     return 0
 
 
 def run() -> None:
     """Entry point of the program."""
-    sys.exit(main(sys.argv[1:]))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a file's name or a sign for which the terminal has no letters stops nothing
+            stream.reconfigure(errors="surrogateescape" if "utf" in stream.encoding.lower() else "backslashreplace")
+    code = main(sys.argv[1:])
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        from caffeup.cli.failure import code_for
+
+        code = code or code_for(error)
+        with contextlib.suppress(OSError):  # what is still held back goes nowhere, or Python would complain at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)

@@ -21,7 +21,8 @@ Cuda = Annotated[str, typer.Option("--cuda", metavar="ROOT", help="The toolkit t
 Python = Annotated[str, typer.Option("--python", metavar="EXE", help="The Python to build pycaffe for; none: no pycaffe.")]
 Blas = Annotated[str, typer.Option("--blas", metavar="NAME", help="open, atlas or mkl.")]
 Jobs = Annotated[
-    Optional[int], typer.Option("--jobs", "-j", min=1, help="Compilers at a time; by default what cores and memory allow.")
+    Optional[int],
+    typer.Option("--jobs", "-j", min=1, max=1024, help="Compilers at a time; by default what cores and memory allow."),
 ]
 Force = Annotated[
     Optional[list[str]], typer.Option("--force", metavar="ID", help="Go on in spite of this conflict (repeatable).")

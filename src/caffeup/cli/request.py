@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Optional
 
+from caffeup.disk import as_path
 from caffeup.errors import UsageError
 from caffeup.model.base import ComputeCapability
 from caffeup.model.plan import Request, Switch
@@ -68,7 +68,7 @@ def _arch(text: str) -> tuple[str, ...]:
 
 
 def _prefix(text: str) -> str:
-    folder = Path(text).expanduser()
+    folder = as_path(text)
     if not folder.is_dir():
         raise UsageError(f"--prefix {text}: there is no such folder.")
     return os.path.abspath(folder)  # noqa: PTH100  # links are kept as the user gave them

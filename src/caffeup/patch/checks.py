@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import shlex
-import tempfile
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
@@ -17,6 +18,7 @@ from typing import Optional
 from caffeup.host import Host, Output
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.plan import Plan
+from caffeup.patch.images import HOME
 
 _MARK = "caffeup-flags:"
 _EVAL = f"caffeup-flags: ; @: $(info {_MARK} $(CXX) $(CXXFLAGS))"
@@ -57,10 +59,23 @@ class Checker:
         """Check all, side by side."""
         wanted = tuple(targets)
         compiled = any(not target.path.endswith(".py") for target in wanted)
-        with tempfile.TemporaryDirectory(prefix="caffeup-check-") as folder:
+        with self._folder() as folder:
             flags = self._flags(folder) if compiled else ()
             with ThreadPoolExecutor(max_workers=max(1, min(8, self._plan.jobs))) as pool:
                 return tuple(pool.map(lambda target: self._one(target, flags), wanted))
+
+    @contextmanager
+    def _folder(self) -> Iterator[str]:
+        """In the tree and always the same: what a killed run leaves, the next one removes."""
+        folder = Path(self._root, HOME, "tmp", "check")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            yield str(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):
+                folder.parent.rmdir()
 
     def _run(self, *argv: str, stdin: str = "") -> Optional[Output]:
         """Run in the tree's root, in make's environment."""

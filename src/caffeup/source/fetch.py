@@ -12,6 +12,7 @@ from typing import Optional, Union
 
 import msgspec
 
+from caffeup.disk import as_path
 from caffeup.errors import SourceError, UsageError
 from caffeup.facts.forks import Fork
 from caffeup.facts.tables import Facts
@@ -52,7 +53,7 @@ def resolve(source: str, facts: Facts) -> Place:
         return _from_catalogue(row, revision)
     if source.startswith("-") or not source or "\0" in source:
         raise UsageError(f"this is no source: {source!r}", commands=("caffeup up ssd",))
-    path = Path(source).expanduser()
+    path = as_path(source)
     with suppress(OSError):
         if path.is_dir():
             return _from_folder(path)
@@ -84,7 +85,7 @@ def fetch(
     fetched with ``asked_for``.
     """
     place = resolve(source, facts)
-    target = Path(into).expanduser().absolute()
+    target = as_path(str(into)).absolute()
     if place.kind == "folder":
         return _use_folder(Path(place.path))
     there = _already_there(place, target)

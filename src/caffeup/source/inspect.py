@@ -12,6 +12,7 @@ from typing import Optional, Union
 
 import msgspec
 
+from caffeup.disk import read_plain
 from caffeup.errors import SourceError
 from caffeup.facts.forks import Feature, Fork, identify
 from caffeup.facts.tables import Facts
@@ -71,7 +72,7 @@ def looks_like_caffe(root: Path, *, shown: str = "") -> None:
 def config_state(root: Path) -> ConfigState:
     """Whose Makefile.config stands there: ours by its first line, edited when its hash is not the ledger's."""
     try:
-        content = (root / CONFIG).read_bytes()
+        content = read_plain(root / CONFIG)
     except FileNotFoundError:
         return ConfigState.NONE
     except OSError:
@@ -167,8 +168,8 @@ def _note(fork: Optional[Fork]) -> Optional[str]:
 
 def _ledger(root: Path) -> object:
     try:
-        return json.loads((root / OURS / "ledger.json").read_bytes())
-    except (OSError, ValueError):
+        return json.loads(read_plain(root / OURS / "ledger.json"))
+    except (OSError, ValueError, RecursionError):
         return None
 
 

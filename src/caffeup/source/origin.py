@@ -8,7 +8,7 @@ from typing import Optional
 
 import msgspec
 
-from caffeup.disk import write_atomically
+from caffeup.disk import read_plain, write_atomically
 from caffeup.model.base import from_json, to_json
 from caffeup.model.tree import Origin
 from caffeup.source.checkout import Checkout, git_folder
@@ -21,7 +21,7 @@ HIDDEN = ("/.caffeup/", "/Makefile.config", "/Makefile.config.before-caffeup")
 def recorded_origin(root: Path) -> Optional[Origin]:
     """What was written when caffeup fetched the tree; None where it did not, or the file is damaged."""
     try:
-        return from_json((root / OURS / FILE).read_bytes(), Origin)
+        return from_json(read_plain(root / OURS / FILE), Origin)
     except (OSError, msgspec.MsgspecError, ValueError):
         return None
 
