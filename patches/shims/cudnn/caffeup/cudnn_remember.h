@@ -38,14 +38,14 @@ class Question {
   }
   Question& tensor(cudnnTensorDescriptor_t tensor) {
     cudnnDataType_t type = CUDNN_DATA_FLOAT;
-    int count = 0, sizes[CUDNN_DIM_MAX], strides[CUDNN_DIM_MAX];
+    int count = 0, sizes[CUDNN_DIM_MAX] = {}, strides[CUDNN_DIM_MAX] = {};
     require(cudnnGetTensorNdDescriptor(tensor, CUDNN_DIM_MAX, &type, &count, sizes, strides) == CUDNN_STATUS_SUCCESS);
     return number(type).numbers(sizes, count).numbers(strides, count);
   }
   Question& filter(cudnnFilterDescriptor_t filter) {
     cudnnDataType_t type = CUDNN_DATA_FLOAT;
     cudnnTensorFormat_t format = CUDNN_TENSOR_NCHW;
-    int count = 0, sizes[CUDNN_DIM_MAX];
+    int count = 0, sizes[CUDNN_DIM_MAX] = {};
     require(cudnnGetFilterNdDescriptor(filter, CUDNN_DIM_MAX, &type, &format, &count, sizes) == CUDNN_STATUS_SUCCESS);
     return number(type).number(format).numbers(sizes, count);
   }
@@ -54,7 +54,7 @@ class Question {
     cudnnDataType_t type = CUDNN_DATA_FLOAT;
     cudnnMathType_t math = CUDNN_DEFAULT_MATH;
     const int most = CUDNN_DIM_MAX - 2;
-    int count = 0, groups = 1, pads[most], strides[most], dilations[most];
+    int count = 0, groups = 1, pads[most] = {}, strides[most] = {}, dilations[most] = {};
     require(cudnnGetConvolutionNdDescriptor(convolution, most, &count, pads, strides, dilations, &mode, &type) ==
             CUDNN_STATUS_SUCCESS);
     require(cudnnGetConvolutionMathType(convolution, &math) == CUDNN_STATUS_SUCCESS);
