@@ -169,6 +169,15 @@ def test_two_variables_with_two_toolkits_are_said(tmp_path: Path) -> None:
     assert [finding.id for finding in found.findings] == ["cuda-home-conflict"]
 
 
+def test_a_root_that_the_user_names_is_looked_at_and_changes_no_order(tmp_path: Path) -> None:
+    host = write_machine(tmp_path, files={**files_of("/srv/somewhere/cuda"), **files_of("/opt/cuda", 11080)})
+    facts, system = load_facts(), probe_system(host)
+    assert [one.root for one in probe_toolkits(host, facts, system).toolkits] == ["/opt/cuda"]
+    found = probe_toolkits(host, facts, system, (), "/srv/somewhere/cuda/").toolkits
+    assert [(one.root, one.via) for one in found][1] == ("/srv/somewhere/cuda", "--cuda /srv/somewhere/cuda/")
+    assert [one.root for one in probe_toolkits(host, facts, system, (), "12.4").toolkits] == ["/opt/cuda"]
+
+
 def test_a_prefix_comes_first(tmp_path: Path) -> None:
     host = write_machine(tmp_path, files={**files_of("/home/user/cuda [1]"), **files_of("/opt/cuda", 11080)})
     found = probe(host, "/home/user/cuda [1]/", "/nowhere")

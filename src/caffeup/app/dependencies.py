@@ -38,7 +38,7 @@ def install_missing(
                 raise
             said = f"going on without {', '.join(rows)}"
         say(said)
-    return session.machine(machine.prefixes)
+    return session.machine(machine.prefixes, plan.request.python, plan.request.cuda)
 
 
 def _python(machine: Machine, plan: Plan) -> Optional[Python]:

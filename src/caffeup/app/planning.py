@@ -30,7 +30,7 @@ def plan_for(session: Session, named: str, given: Request, *, root: Optional[Pat
     """Plan for a tree that is here: what it was last built with, and over that the options given now."""
     root = root or find_tree(named)
     request = merged(remembered_request(root), given)
-    machine = session.machine(request.prefixes, request.python)
+    machine = session.machine(request.prefixes, request.python, request.cuda)
     tree = session.tree(root)
     return Planned(root, machine, tree, session.plan(machine, tree, request))
 

@@ -23,11 +23,11 @@ class Session:
         self.host: Host = host or RealHost()
         self.facts = facts or load_facts()
 
-    def machine(self, prefixes: tuple[str, ...] = (), python: str = "") -> Machine:
-        """Everything detected on this machine; ``python`` is one that the user named, wherever it is."""
+    def machine(self, prefixes: tuple[str, ...] = (), python: str = "", cuda: str = "") -> Machine:
+        """Everything detected on this machine; ``python`` and ``cuda`` are what the user named, wherever they are."""
         from caffeup.detect.machine import detect  # noqa: PLC0415  # not every command needs every probe
 
-        return detect(self.host, self.facts, prefixes, python)
+        return detect(self.host, self.facts, prefixes, python, cuda)
 
     def tree(self, root: Path) -> Tree:
         """What the tree in this folder is; raise ``SourceError`` where it is not a Caffe tree."""

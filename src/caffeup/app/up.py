@@ -43,7 +43,7 @@ class Up:
 
     def preview(self) -> Plan:
         """The plan, for the tree that is here or for what is known of the one that would be fetched. Touches nothing."""
-        machine = self._session.machine(self._request.prefixes, self._request.python)
+        machine = self._session.machine(self._request.prefixes, self._request.python, self._request.cuda)
         wanted = resolve(self._request, self._session.facts)
         tree = self._session.tree(wanted.folder) if wanted.here else wanted.assumed
         return self._session.plan(machine, tree, self._request)
@@ -67,7 +67,7 @@ class Up:
 
     def _detect(self) -> Machine:
         with self._stages.step("detect") as say:
-            machine = self._session.machine(self._request.prefixes, self._request.python)
+            machine = self._session.machine(self._request.prefixes, self._request.python, self._request.cuda)
             say(in_short(machine))
         return machine
 

@@ -19,14 +19,17 @@ from caffeup.host import Host
 from caffeup.model.machine import Machine, Missing
 
 
-def detect(host: Host, facts: Facts, prefixes: tuple[str, ...] = (), python: str = "") -> Machine:
-    """Everything about the machine; the same machine always gives the same value. ``python`` is one that the user named."""
+def detect(host: Host, facts: Facts, prefixes: tuple[str, ...] = (), python: str = "", cuda: str = "") -> Machine:
+    """Everything about the machine; the same machine always gives the same value.
+
+    ``python`` and ``cuda`` are what the user named: they are looked at wherever they lie.
+    """
     system = probe_system(host)
     with ThreadPoolExecutor(max_workers=8) as pool:
         compilers_later = pool.submit(probe_compilers, host)
         graphics_later = pool.submit(probe_graphics, host, facts, system)
         programs_later = pool.submit(probe_programs, host)
-        toolkits_later = pool.submit(probe_toolkits, host, facts, system, prefixes)
+        toolkits_later = pool.submit(probe_toolkits, host, facts, system, prefixes, cuda)
         protocs_later = pool.submit(probe_protocs, host, system, prefixes)
         libraries = probe_libraries(host, system, facts.libraries, prefixes)
         pythons = probe_pythons(host, system, libraries.libraries, prefixes, python)

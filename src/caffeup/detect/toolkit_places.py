@@ -35,7 +35,9 @@ class Place(Value):
 Step = Callable[[Host, System], tuple[tuple[Place, ...], tuple[Attempt, ...]]]
 
 
-def find_places(host: Host, system: System, prefixes: tuple[str, ...]) -> tuple[tuple[Place, ...], tuple[Attempt, ...]]:
+def find_places(
+    host: Host, system: System, prefixes: tuple[str, ...], asked_for: str = ""
+) -> tuple[tuple[Place, ...], tuple[Attempt, ...]]:
     """Each real folder once, with all the ways that led there; and where nothing was."""
     places: list[Place] = []
     tried: list[Attempt] = []
@@ -45,6 +47,10 @@ def find_places(host: Host, system: System, prefixes: tuple[str, ...]) -> tuple[
         tried += missed
     for step in STEPS:
         found, missed = step(host, system)
+        places += found
+        tried += missed
+    if asked_for.startswith("/"):
+        found, missed = _checked(host, system, asked_for.rstrip("/") or "/", f"--cuda {asked_for}")
         places += found
         tried += missed
     return _merged(host, places), tuple(tried)

@@ -44,9 +44,9 @@ class Toolkits(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
 
 
-def probe_toolkits(host: Host, facts: Facts, system: System, prefixes: tuple[str, ...] = ()) -> Toolkits:
+def probe_toolkits(host: Host, facts: Facts, system: System, prefixes: tuple[str, ...] = (), asked_for: str = "") -> Toolkits:
     """Each toolkit once, in the order in which they would be met, with every way that led to it."""
-    places, tried = find_places(host, system, prefixes)
+    places, tried = find_places(host, system, prefixes, asked_for)
     described = each(lambda place: _describe(host, facts, system, place), places)
     toolkits = (
         tuple(one for one in described if isinstance(one, Toolkit)) or ()
