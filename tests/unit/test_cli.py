@@ -26,7 +26,7 @@ Captured = pytest.CaptureFixture[str]
 
 @pytest.fixture(autouse=True)
 def on_debian(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(Session, "machine", lambda _self, _prefixes=(), _python="": MACHINE)
+    monkeypatch.setattr(Session, "machine", lambda *_named: MACHINE)
     monkeypatch.chdir(tmp_path)
 
 
@@ -162,3 +162,11 @@ def test_a_fault_of_ours_leaves_a_report(capsys: Captured, tmp_path: Path, monke
     report = Path(said.rsplit(": ", 1)[1].strip())
     assert "Traceback" not in said
     assert "ZeroDivisionError" in report.read_text()
+
+
+def test_what_the_user_names_is_looked_at_wherever_it_lies(tiny: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    named: list[tuple[object, ...]] = []
+    monkeypatch.setattr(Session, "machine", lambda _self, *given: (named.append(given), MACHINE)[1])
+    main(["plan", str(tiny), "--python", "/srv/python3", "--cuda", "/srv/cuda", "--prefix", str(tiny.parent)])
+    capsys.readouterr()
+    assert named == [((str(tiny.parent),), "/srv/python3", "/srv/cuda")]
