@@ -166,7 +166,12 @@ def test_a_fault_of_ours_leaves_a_report(capsys: Captured, tmp_path: Path, monke
 
 def test_what_the_user_names_is_looked_at_wherever_it_lies(tiny: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     named: list[tuple[object, ...]] = []
-    monkeypatch.setattr(Session, "machine", lambda _self, *given: (named.append(given), MACHINE)[1])
+
+    def machine(_self: Session, *given: object) -> Machine:
+        named.append(given)
+        return MACHINE
+
+    monkeypatch.setattr(Session, "machine", machine)
     main(["plan", str(tiny), "--python", "/srv/python3", "--cuda", "/srv/cuda", "--prefix", str(tiny.parent)])
     capsys.readouterr()
     assert named == [((str(tiny.parent),), "/srv/python3", "/srv/cuda")]
