@@ -62,7 +62,7 @@ class Quiet:
 class OnDebian(Session):
     """A session on a machine that was recorded, with this machine's make and compiler."""
 
-    def machine(self, prefixes: tuple[str, ...] = (), python: str = "") -> Machine:
+    def machine(self, prefixes: tuple[str, ...] = (), python: str = "", cuda: str = "") -> Machine:
         return msgspec.structs.replace(
             MACHINE, prefixes=prefixes, programs=tuple(p for p in MACHINE.programs if p.name != "ccache")
         )
