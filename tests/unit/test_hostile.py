@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import signal
@@ -217,3 +218,51 @@ def test_what_a_killed_check_leaves_lies_in_the_tree_and_the_next_one_removes_it
     assert main(["configure", "--python", "none", "--cpu", str(tiny)]) == 0
     assert not left.exists()
     assert list(temp.iterdir()) == []
+
+
+def test_a_disk_too_full_for_a_note_does_not_stop_clean(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = tiny / ".caffeup" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "build.log").write_text("x")
+    write = Path.write_text
+
+    def full(path: Path, *args: object, **wishes: object) -> int:
+        if path.name == "holder":
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        return write(path, *args, **wishes)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert main(["clean", str(tiny), "--logs", "--yes"]) == 0
+    assert not logs.exists()
+
+
+def test_clean_leaves_none_of_the_empty_folders_that_the_makefile_makes(tiny: Path) -> None:
+    before = sorted(path for path in tiny.rglob("*"))
+    for name in ("distribute/include", "distribute/bin", "python/other/proto", ".build_release"):
+        (tiny / name).mkdir(parents=True)
+    (tiny / ".caffeup").mkdir()
+    (tiny / ".caffeup" / "fingerprint.json").write_text("{}")
+    assert main(["clean", str(tiny), "--all", "--yes"]) == 0
+    assert sorted(path for path in tiny.rglob("*")) == sorted({*before, tiny / "python" / "other"})
+
+
+def test_clean_keeps_what_lies_in_a_folder_called_distribute(tiny: Path) -> None:
+    (tiny / "distribute" / "mine").mkdir(parents=True)
+    (tiny / "distribute" / "mine" / "model").write_text("mine")
+    (tiny / ".caffeup").mkdir()
+    (tiny / ".caffeup" / "fingerprint.json").write_text("{}")
+    assert main(["clean", str(tiny), "--all", "--yes"]) == 0
+    assert (tiny / "distribute" / "mine" / "model").read_text() == "mine"
+
+
+@pytest.mark.parametrize("arguments", [["--explain", "blas"], ["--why-not", "8.6"]])
+def test_every_answer_of_plan_is_json_where_json_is_asked_for(tiny: Path, arguments: list[str], capsys: Captured) -> None:
+    assert main(["plan", str(tiny), "--cpu", "--json", *arguments]) in {0, 3}
+    assert json.loads(capsys.readouterr().out)
+
+
+def test_a_read_only_disk_is_not_told_to_be_made_room_on(capsys: Captured) -> None:
+    assert code_for(OSError(errno.EROFS, "Read-only file system", "/x/notes")) == DiskError.exit_code
+    said = capsys.readouterr().err
+    assert "/x/notes" in said
+    assert "space" not in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from caffeup.app.session import Session
@@ -51,6 +52,9 @@ def clean_tree(session: Session, ui: Ui, root: Path, *, products: bool, logs: bo
             for path in _products(session, root):
                 _remove(path)
                 yield f"removed {path}"
+            _prune(root / "distribute")
+            for folder in (root / "python").glob("*/proto"):
+                _prune(folder)
             (root / FOLDER / "state.json").unlink(missing_ok=True)
         if logs or everything:
             for name in _LOGS:
@@ -89,6 +93,15 @@ def _generated(root: Path) -> Iterator[Path]:
         beside = module.with_name("__init__.py")
         if beside.is_file() and not beside.stat().st_size:
             yield beside
+
+
+def _prune(folder: Path) -> None:
+    """Remove the empty folders that the Makefile makes before anything else; whatever holds a file stays."""
+    if folder.is_symlink():
+        return
+    for place, _, _ in os.walk(folder, topdown=False):
+        with suppress(OSError):
+            Path(place).rmdir()
 
 
 def _size(path: Path) -> int:

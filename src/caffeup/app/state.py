@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Optional
@@ -124,7 +124,8 @@ def exclusive(root: Path) -> Iterator[None]:
             f"{root} cannot be written: {error.strerror}.", advice="Make the folder writable, or copy the tree."
         ) from error
     try:
-        holder.write_text(f"process {os.getpid()}", encoding="utf-8")
+        with suppress(OSError):  # on a full disk clean must still work; the name is only for words
+            holder.write_text(f"process {os.getpid()}", encoding="utf-8")
         yield
     finally:
         holder.unlink(missing_ok=True)

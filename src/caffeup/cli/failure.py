@@ -51,9 +51,10 @@ def _of_disk(error: OSError) -> BaseException:
     """What the file system refused, in words; anything else is left as it is."""
     if error.errno in _DISK:
         where = f": {error.filename}" if error.filename else ""
+        free = "Free some space (caffeup clean shows what caffeup made), then run this again."
         return DiskError(
             f"{_DISK[error.errno]}{where}.",
-            advice="Free some space (caffeup clean shows what caffeup made), then run this again.",
+            advice="Work on a copy where you can write." if error.errno == errno.EROFS else free,
         )
     if error.filename is not None and error.errno in _REFUSED:
         shown = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else str(error.filename)

@@ -53,10 +53,11 @@ def plan(
     session = Session()
     planned = plan_for(session, tree, given)
     if explain:
-        typer.echo(explain_key(planned.plan, explain).rstrip())
+        text = explain_key(planned.plan, explain).rstrip()
+        typer.echo(to_json(text.splitlines()) if json else text)
     elif why_not:
         reasons = why(planned.plan, planned.machine, session.facts, parse_capability(why_not))
-        typer.echo("\n".join(reasons) or f"{why_not} is built for.")
+        typer.echo(to_json(reasons) if json else "\n".join(reasons) or f"{why_not} is built for.")
     else:
         typer.echo(to_json(planned.plan) if json else "\n".join(show.plan(planned.plan)))
     raise typer.Exit(3 if planned.plan.conflicts else 0)
