@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from jinja2 import BaseLoader, Environment, StrictUndefined
@@ -24,6 +25,9 @@ _GROUPS = (
     ("Folders of the build", ("BUILD_DIR", "RELEASE_BUILD_DIR", "DEBUG_BUILD_DIR", "DISTRIBUTE_DIR")),
 )
 _OTHERS = "Other settings"
+_KEY = re.compile(r"(?:export )?[A-Za-z_][A-Za-z0-9_]*")
+_OPERATORS = frozenset((":=", "+=", "?=", "="))
+_RUNS = re.compile(r"\$[({]\s*(?:shell|eval|file|guile|call|foreach|load)\b")
 
 
 class Group(Value, kw_only=True):
@@ -62,7 +66,11 @@ def grouped(lines: tuple[ConfigLine, ...]) -> tuple[Group, ...]:
 
 
 def setting(line: ConfigLine) -> str:
-    """One assignment, its words escaped for make."""
+    """One assignment, its words escaped for make; nothing in it makes make run a program, whoever wrote the plan."""
+    if not _KEY.fullmatch(line.key) or line.operator not in _OPERATORS:
+        raise CannotBuild("the plan has a setting that is no assignment", details=repr(f"{line.key} {line.operator}"))
+    if line.raw and any(_RUNS.search(word) for word in line.value):
+        raise CannotBuild(f"{line.key} cannot be written: make would run a program for it", details=repr(line.value))
     for word in line.value:
         if any(char in word for char in "\n\r\0") or (not line.raw and any(char.isspace() for char in word)):
             raise CannotBuild(f"{line.key} cannot be written: make would take its value apart", details=repr(line.value))

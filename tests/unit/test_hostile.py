@@ -21,10 +21,12 @@ from caffeup.app.state import exclusive, load_state
 from caffeup.cli.failure import code_for
 from caffeup.cli.main import main
 from caffeup.disk import as_path, read_plain
-from caffeup.errors import CLOSED_PIPE, DiskError
+from caffeup.errors import CLOSED_PIPE, CannotBuild, DiskError
 from caffeup.model.base import from_json
 from caffeup.model.machine import Machine
+from caffeup.model.plan import ConfigLine
 from caffeup.model.tree import ConfigState
+from caffeup.render import setting
 from caffeup.source.inspect import config_state
 from caffeup.source.origin import recorded_origin
 
@@ -266,3 +268,18 @@ def test_a_read_only_disk_is_not_told_to_be_made_room_on(capsys: Captured) -> No
     said = capsys.readouterr().err
     assert "/x/notes" in said
     assert "space" not in said
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ConfigLine(key="X := $(shell id)\nY", value=("1",), because="x"),
+        ConfigLine(key="$(shell id)", value=("1",), because="x"),
+        ConfigLine(key="X", value=("id",), because="x", operator="!=", raw=True),
+        ConfigLine(key="X", value=("$(shell id)",), because="x", raw=True),
+        ConfigLine(key="X", value=("${eval Y:=1}",), because="x", raw=True),
+    ],
+)
+def test_a_plan_from_elsewhere_cannot_make_make_run_a_program(line: ConfigLine) -> None:
+    with pytest.raises(CannotBuild):
+        setting(line)
