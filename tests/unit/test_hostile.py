@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 
 from caffeup.app.clean import clean_tree, sizes
+from caffeup.app.planning import read_plan
 from caffeup.app.session import Session
 from caffeup.app.state import exclusive, load_state
 from caffeup.cli.failure import code_for
 from caffeup.cli.main import main
 from caffeup.disk import as_path, read_plain
-from caffeup.errors import CLOSED_PIPE, CannotBuild, DiskError
+from caffeup.errors import CLOSED_PIPE, CannotBuild, DiskError, UsageError
 from caffeup.model.base import from_json
 from caffeup.model.machine import Machine
 from caffeup.model.plan import ConfigLine
@@ -283,3 +284,13 @@ def test_a_read_only_disk_is_not_told_to_be_made_room_on(capsys: Captured) -> No
 def test_a_plan_from_elsewhere_cannot_make_make_run_a_program(line: ConfigLine) -> None:
     with pytest.raises(CannotBuild):
         setting(line)
+
+
+@pytest.mark.parametrize(
+    "field", ['"build_dir": "../../x"', '"build_dir": "/x"', '"build_dir": ""', '"build_dir": "."', '"schema": 99']
+)
+def test_a_plan_that_leads_out_of_the_tree_or_of_another_form_is_refused(tmp_path: Path, field: str) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(f'{{"tree": "/x", "fork": "bvlc", "request": {{}}, "gpu": false, {field}}}')
+    with pytest.raises(UsageError, match=r"form 99|outside the tree"):
+        read_plan(str(plan))

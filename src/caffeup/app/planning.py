@@ -9,7 +9,7 @@ import msgspec
 
 from caffeup.app.session import Session, find_tree, remembered_request
 from caffeup.errors import UsageError
-from caffeup.model.base import ComputeCapability, from_json
+from caffeup.model.base import SCHEMA, ComputeCapability, from_json
 from caffeup.model.machine import Machine
 from caffeup.model.plan import Plan, Request
 from caffeup.model.tree import Tree
@@ -48,7 +48,12 @@ def merged(remembered: Request, given: Request) -> Request:
 
 def read_plan(path: str) -> Plan:
     """A plan made earlier, perhaps on another machine; raise ``UsageError`` where it is none."""
-    return _read(path, Plan, "a plan (caffeup plan --json)")
+    plan = _read(path, Plan, "a plan (caffeup plan --json)")
+    if plan.schema != SCHEMA:
+        raise UsageError(f"{path} is a plan of form {plan.schema}; this caffeup knows {SCHEMA}.")
+    if Path(plan.build_dir).is_absolute() or ".." in Path(plan.build_dir).parts or not plan.build_dir.strip("./"):
+        raise UsageError(f"{path} would build outside the tree, in {plan.build_dir!r}.")
+    return plan
 
 
 def read_machine(path: str) -> Machine:
