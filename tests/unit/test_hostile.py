@@ -294,3 +294,12 @@ def test_a_plan_that_leads_out_of_the_tree_or_of_another_form_is_refused(tmp_pat
     plan.write_text(f'{{"tree": "/x", "fork": "bvlc", "request": {{}}, "gpu": false, {field}}}')
     with pytest.raises(UsageError, match=r"form 99|outside the tree"):
         read_plan(str(plan))
+
+
+@pytest.mark.parametrize("arguments", [["plan", "--json"], ["doctor"], ["up", "--dry-run"]])
+def test_a_path_that_is_no_utf8_text_is_refused_in_words(tiny: Path, arguments: list[str], capsys: Captured) -> None:
+    odd = os.fsdecode(os.fsencode(tiny.parent) + b"/bad\xff")
+    tiny.rename(odd)
+    assert main([*arguments, odd]) == 7
+    assert "UTF-8" in capsys.readouterr().err
+    assert not Path(odd, ".caffeup").exists()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Optional
 
 from caffeup.app.state import FOLDER, load_state
 from caffeup.disk import as_path
-from caffeup.errors import UsageError
+from caffeup.errors import SourceError, UsageError
 from caffeup.facts.load import load_facts
 from caffeup.facts.tables import Facts
 from caffeup.host import Host, RealHost
@@ -33,6 +34,11 @@ class Session:
         """What the tree in this folder is; raise ``SourceError`` where it is not a Caffe tree."""
         from caffeup.source.inspect import inspect  # noqa: PLC0415
 
+        if any("\udc80" <= char <= "\udcff" for char in str(root)):
+            raise SourceError(
+                f"The path of this tree is no UTF-8 text: {os.fsencode(root)!r}.",
+                advice="Neither JSON nor a Makefile.config can name it: rename the folder.",
+            )
         return inspect(root, self.facts)
 
     def plan(self, machine: Machine, tree: Tree, request: Request) -> Plan:
