@@ -11,13 +11,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
 
-STEPS = {
+STEPS: dict[str, list[object]] = {
     "lint": [BIN / "ruff", "check", "."],
     "format": [BIN / "ruff", "format", "--check", "."],
     "types": [BIN / "mypy"],
     "tests": [BIN / "python", "-m", "pytest", "-q", "-n", "auto", "tests/unit"],
 }
-REAL = {"real builds": [BIN / "python", "-m", "pytest", "-q", "-s", "tests/real"]}
+REAL: dict[str, list[object]] = {"real builds": [BIN / "python", "-m", "pytest", "-q", "-s", "tests/real"]}
 
 
 def main(arguments: list[str]) -> int:

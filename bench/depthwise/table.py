@@ -12,7 +12,7 @@ DIRECTIONS = ("forward", "backward data", "backward weights")
 
 def bound(row: dict[str, Any]) -> float:
     """The time allowed: 1.25 x the bytes at the copy rate; at batch 1, 1.5 x the copy of the input and one launch."""
-    return 1.5 * row["copy"] + row["launch"] if row["batch"] == 1 else 1.25 * row["bound"]
+    return float(1.5 * row["copy"] + row["launch"] if row["batch"] == 1 else 1.25 * row["bound"])
 
 
 def line(row: dict[str, Any]) -> str:

@@ -35,7 +35,7 @@ def measure(launch: Callable[[int], Any], sets: int) -> float:
         end.synchronize()
         times.append(begin.elapsed_time(end))
     del kept
-    return 1e3 * statistics.median(times[3:]) / launches
+    return float(1e3 * statistics.median(times[3:]) / launches)
 
 
 def layer_times(row: dict[str, Any]) -> list[float]:

@@ -66,7 +66,8 @@ _ECHO = re.compile(
     r"|\d+ (?:errors?|warnings?)(?: and \d+ \w+)? (?:generated|detected)|^Error limit reached|too many errors emitted"
     r"|\*\*\* (?:Check failure stack trace|Aborted at)|Aborted \(core dumped\)|^Aborted$|-- Configuring incomplete"
     r"|Failed to include caffe_pb2|error: command '[^']+' failed|\d+ FAILED TESTS?$|FAILED +\] \d+ tests?, listed below"
-    r"|nvcc error +: '\w+' died with status|ptxas fatal +: Ptx assembly aborted due to errors|Error \d+$|(?:recipe for target|目标) '?.* failed$"
+    r"|nvcc error +: '\w+' died with status|ptxas fatal +: Ptx assembly aborted due to errors"
+    r"|Error \d+$|(?:recipe for target|目标) '?.* failed$"
 )
 _COMPILE = re.compile(
     r"^(?:\[[^\]]*\] ?)?(?P<file>[^\s:(][^:(]*?)(?::\d+|\(\d+\))(?::\d+)?: ?"
