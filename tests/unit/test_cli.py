@@ -59,9 +59,9 @@ def test_help_loads_nothing_heavy() -> None:
         (["up", "--prefix", "nowhere", "--dry-run"], 2, "no such folder"),
         (["up", "no-such-thing", "--dry-run"], 7, "no-such-thing"),
         (["up", "--upload-pack=evil"], 2, "upload-pack"),
-        (["plan"], 2, "no Caffe tree here"),
-        (["plan", "nowhere"], 2, "nowhere"),
-        (["env"], 2, "no Caffe tree here"),
+        (["plan"], 7, "no Caffe tree here"),
+        (["plan", "nowhere"], 7, "nowhere"),
+        (["env"], 7, "no Caffe tree here"),
         (["diagnose", "nowhere.log"], 2, "nowhere.log"),
         (["diagnose", "--machine", "nowhere.json", "nowhere.log"], 2, "nowhere.json"),
     ],
@@ -86,6 +86,8 @@ def test_plan_of_a_tree(tiny: Path, capsys: Captured) -> None:
     assert "no NVIDIA GPU" in said or "no GPU" in said
     assert main(["plan", str(tiny), "--explain", "mode"]) == 0
     assert "cpu" in capsys.readouterr().out
+    assert main(["plan", str(tiny), "--explain", "nonsense"]) == 2
+    assert "mode" in capsys.readouterr().err
     assert main(["plan", str(tiny), "--why-not", "8.6"]) == 0
     assert "without CUDA" in capsys.readouterr().out
 

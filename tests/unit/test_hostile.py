@@ -169,7 +169,7 @@ def test_no_standard_input_is_said(capsys: Captured, monkeypatch: pytest.MonkeyP
 
 def test_a_home_that_nobody_has_is_no_fault_of_caffeup(capsys: Captured) -> None:
     assert as_path("~nobody-of-that-name/x") == Path("~nobody-of-that-name/x")
-    assert main(["plan", "~nobody-of-that-name/x"]) == 2
+    assert main(["plan", "~nobody-of-that-name/x"]) == 7
     assert main(["plan", "--prefix", "~nobody-of-that-name/x"]) == 2
     assert main(["up", "~nobody-of-that-name/x", "--dry-run"]) == 7
     assert "fault of caffeup" not in capsys.readouterr().err

@@ -393,3 +393,9 @@ def test_sources_that_are_links_out_of_the_tree(tree: Path) -> None:
 def test_our_folder_as_a_link(tree: Path) -> None:
     (tree / ".caffeup").symlink_to(tree.parent)
     assert finding(tree, "tree-own-folder").severity == Severity.PROBLEM
+
+
+def test_a_config_that_names_what_cannot_be_looked_at_is_no_fault_of_ours(tmp_path: Path) -> None:
+    root = Path(shutil.copytree(TINY, tmp_path / "tiny"))
+    (root / "Makefile.config").write_text(f"ANACONDA_HOME := /{'a' * 5000}\n")  # as /root is to others: stat fails
+    assert "tree-config-stale" in {finding.id for finding in inspect(root, load_facts()).findings}

@@ -58,7 +58,7 @@ def find_tree(named: str) -> Path:
     if named:
         folder = as_path(named)
         if not folder.is_dir():
-            raise UsageError(f"There is no folder {named}.")
+            raise SourceError(f"There is no folder {named}.")
         return folder.absolute()
     here = Path.cwd()
     for folder in (here, *here.parents):
@@ -71,7 +71,7 @@ def find_tree(named: str) -> Path:
         raise UsageError(
             "There are several trees here; name the one you mean.", details="\n".join(str(folder.name) for folder in below)
         )
-    raise UsageError("There is no Caffe tree here.", advice="Name its folder, or get one:", commands=("caffeup up",))
+    raise SourceError("There is no Caffe tree here.", advice="Name its folder, or get one:", commands=("caffeup up",))
 
 
 def remembered_request(root: Path) -> Request:

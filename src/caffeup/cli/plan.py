@@ -33,8 +33,10 @@ def plan(
     from caffeup.app.session import Session
     from caffeup.cli import show
     from caffeup.cli.request import make_request
+    from caffeup.errors import UsageError
     from caffeup.model.base import to_json
     from caffeup.plan.explain import explain as explain_key
+    from caffeup.plan.explain import keys
     from caffeup.plan.explain import why_not as why
 
     given = make_request(
@@ -54,6 +56,8 @@ def plan(
     planned = plan_for(session, tree, given)
     if explain:
         text = explain_key(planned.plan, explain).rstrip()
+        if not text:
+            raise UsageError(f"The plan says nothing about {explain}.", details=f"It has: {', '.join(keys(planned.plan))}")
         typer.echo(to_json(text.splitlines()) if json else text)
     elif why_not:
         reasons = why(planned.plan, planned.machine, session.facts, parse_capability(why_not))
