@@ -16,6 +16,7 @@ from caffeup.app.session import Session
 from caffeup.app.state import exclusive, load_state, source_stamp
 from caffeup.app.up import Up, require_tests
 from caffeup.build.progress import Silent
+from caffeup.cli import show
 from caffeup.errors import BuildFailed, Busy, SourceError, TestsFailed
 from caffeup.model.base import from_json
 from caffeup.model.finding import Finding
@@ -102,6 +103,8 @@ def test_everything_then_nothing_then_only_what_changed(tiny: Path) -> None:
     again, ui = go(tiny)
     assert states(ui)["build"] == states(ui)["test"] == states(ui)["verify"] == "unchanged"
     assert again.tests == report.tests
+    assert next(show.report(again)).startswith("nothing to do")
+    assert not next(show.report(report)).startswith("nothing to do")
     assert (tiny / "Makefile.config").read_bytes() == config
 
     source = library_source(tiny)

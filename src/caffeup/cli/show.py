@@ -14,6 +14,8 @@ from caffeup.model.outcome import Check, PatchEntry, Report, TestReport
 from caffeup.model.plan import Plan
 
 WIDTH = 110
+_LONG = ("build", "test", "pycaffe", "distribute", "verify")
+"""Stages that are not gone through again for nothing."""
 _MARKS = {Severity.OK: "ok", Severity.NOTE: "note", Severity.WARNING: "warning", Severity.PROBLEM: "problem"}
 
 
@@ -180,6 +182,9 @@ def tests(value: TestReport) -> Iterator[str]:
 
 def report(value: Report) -> Iterator[str]:
     """The end of ``up``: stages and their times, tests, checks, where the binaries are and how to use them."""
+    if all(stage.state != "done" for stage in value.stages if stage.name in _LONG):
+        yield "nothing to do: everything is as it was built"
+        yield ""
     yield "stages"
     yield from table([(s.name, s.state, duration(s.seconds) if s.state == "done" else "", s.summary) for s in value.stages])
     if value.tests is not None:
