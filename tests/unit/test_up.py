@@ -19,7 +19,6 @@ from caffeup.build.progress import Silent
 from caffeup.cli import show
 from caffeup.errors import BuildFailed, Busy, SourceError, TestsFailed
 from caffeup.model.base import from_json
-from caffeup.model.finding import Finding
 from caffeup.model.machine import Machine
 from caffeup.model.outcome import Report, StageOutcome
 from caffeup.model.plan import Plan, Request
@@ -45,9 +44,6 @@ class Quiet:
 
     def say(self, text: str) -> None:
         self.said.append(text)
-
-    def show_findings(self, findings: tuple[Finding, ...]) -> None:
-        self.said += [finding.title for finding in findings]
 
     def show_plan(self, plan: Plan) -> None:
         self.plans.append(plan)

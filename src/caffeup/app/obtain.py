@@ -12,7 +12,6 @@ from caffeup.app.stages import Stages
 from caffeup.app.ui import Ui
 from caffeup.build.progress import Status
 from caffeup.disk import as_path
-from caffeup.errors import SourceError
 from caffeup.facts.forks import Fork
 from caffeup.facts.tables import Facts
 from caffeup.model.plan import Request
@@ -103,12 +102,6 @@ def _fetch(session: Session, ui: Ui, stages: Stages, source: str, folder: Path, 
         where = origin.url or origin.kind
         say(f"{where} {origin.commit[:10] or origin.sha256[:10]} into {folder}")
     return folder
-
-
-def require_tree(folder: Path) -> None:
-    """Raise where a folder that was named is not there."""
-    if not folder.is_dir():
-        raise SourceError(f"There is no folder {folder}.")
 
 
 USUAL_KEYS = (

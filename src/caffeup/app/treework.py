@@ -14,20 +14,22 @@ from caffeup.build.run import Build
 from caffeup.disk import read_plain, write_atomically
 from caffeup.errors import CannotBuild, UsageError
 from caffeup.model.base import to_json
+from caffeup.model.machine import Machine
 from caffeup.model.outcome import Check, PatchEntry
 from caffeup.model.plan import Plan
 from caffeup.patch import engine
 from caffeup.render import render_config
 
 
-def build_of(session: Session, plan: Plan, machine_programs: dict[str, str]) -> Build:
+def build_of(session: Session, plan: Plan, machine: Machine) -> Build:
     """What the build stages need."""
+    programs = {program.name: program.path for program in reversed(machine.programs)}
     return Build(
         root=plan.tree,
         plan=plan,
         env=dict(session.host.env),
-        ccache=machine_programs.get("ccache", ""),
-        make=machine_programs.get("make", "make"),
+        ccache=programs.get("ccache", ""),
+        make=programs.get("make", "make"),
     )
 
 
@@ -70,8 +72,7 @@ def verify_tree(session: Session, planned: Planned) -> tuple[Check, ...]:
     """Prove that what was built works."""
     from caffeup.verify import verify  # noqa: PLC0415  # reads ELF files: only where something is verified
 
-    programs = {program.name: program.path for program in reversed(planned.machine.programs)}
-    return verify(build_of(session, planned.plan, programs), gpu=bool(planned.machine.graphics.gpus))
+    return verify(build_of(session, planned.plan, planned.machine), gpu=bool(planned.machine.graphics.gpus))
 
 
 def environment(plan: Plan) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Protocol
 
 from caffeup.build.progress import Progress
-from caffeup.model.finding import Finding
 from caffeup.model.outcome import StageOutcome
 from caffeup.model.plan import Plan
 
@@ -21,9 +20,6 @@ class Ui(Protocol):
 
     def say(self, text: str) -> None:
         """One line of news."""
-
-    def show_findings(self, findings: tuple[Finding, ...]) -> None:
-        """Findings that the person should see now."""
 
     def show_plan(self, plan: Plan) -> None:
         """What was decided, and why, before it is done."""

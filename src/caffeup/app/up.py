@@ -115,7 +115,7 @@ class Up:
     def _make(self, planned: Planned) -> Report:
         root, plan = planned.root, planned.plan
         key = self._configure(planned)
-        build = build_of(self._session, plan, {p.name: p.path for p in reversed(planned.machine.programs)})
+        build = build_of(self._session, plan, planned.machine)
         built = digest(key, source_stamp(root), plan.compiler, to_json(plan.make_env))
         self._stages.once("build", built, lambda: self._build(build), still_there=lambda: _library(plan))
         tests = self._test(build, planned.tree, built)

@@ -8,7 +8,6 @@ from typing import IO
 
 from caffeup.build.progress import Bar, Plain, Progress
 from caffeup.cli import show
-from caffeup.model.finding import Finding
 from caffeup.model.outcome import StageOutcome
 from caffeup.model.plan import Plan
 
@@ -35,10 +34,6 @@ class Terminal:
     def say(self, text: str) -> None:
         """One line of news."""
         self._write(("\r\x1b[K" if self._live else "") + f"{text}\n")
-
-    def show_findings(self, findings: tuple[Finding, ...]) -> None:
-        """Findings, worst first."""
-        self._lines(show.findings(findings))
 
     def show_plan(self, plan: Plan) -> None:
         """Decisions with reasons."""

@@ -88,26 +88,12 @@ class Link(Value, kw_only=True):
     target: str
 
 
-class LinkedRoot(Value, kw_only=True):
-    """A folder in .caffeup that merges parts of a toolkit, with the links that its compiler and linker need."""
-
-    name: str
-    entries: tuple[Link, ...]
-
-
 class PlannedFix(Value, kw_only=True):
     """A fix that this machine and tree need."""
 
     id: str
     because: str
     """The condition that holds, with the values: ``OpenCV 4.6 removed the C constants``."""
-
-
-class Step(Value, kw_only=True):
-    """One thing that a stage will do: argv from the tree's root, and why."""
-
-    argv: tuple[str, ...]
-    because: str
 
 
 class Plan(Value, kw_only=True):
