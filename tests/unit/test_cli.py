@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,26 @@ def test_help_names_every_command(capsys: Captured) -> None:
     said = capsys.readouterr().out
     for command in ("up", "detect", "doctor", "plan", "configure", "patch", "build", "verify", "diagnose", "env", "clean"):
         assert f"\n  {command} " in said
+
+
+@pytest.mark.parametrize("group", [[], ["patch"]])
+def test_the_summary_of_every_command_is_whole_on_one_line(
+    group: list[str], capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*group, "--help"]) == 0
+    rows = capsys.readouterr().out.partition("Commands:\n")[2].splitlines()
+    assert len(rows) >= 6
+    for row in rows:
+        assert re.fullmatch(r"  \S+ +[A-Z].*[a-z]\.", row), row
+
+
+def test_commands_that_plan_take_the_same_options(capsys: Captured) -> None:
+    for command in ("up", "plan", "configure"):
+        assert main([command, "--help"]) == 0
+        said = capsys.readouterr().out
+        for option in ("--cpu", "--no-cudnn", "--arch", "--cuda", "--python", "--blas", "--prefix", "--force"):
+            assert f" {option} " in said
 
 
 def test_help_loads_nothing_heavy() -> None:

@@ -14,7 +14,7 @@ from caffeup.app.planning import Planned, read_plan
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages, digest
 from caffeup.app.state import FOLDER, exclusive, source_stamp
-from caffeup.app.treework import build_of, environment, keep_plan, require_buildable
+from caffeup.app.treework import build_of, environment, keep_plan, require_buildable, verify_tree
 from caffeup.app.ui import Ui
 from caffeup.app.words import in_short, tests_in_short
 from caffeup.build.run import Build
@@ -130,7 +130,7 @@ class Up:
             self._stages.once(
                 "distribute", built, lambda: make_distribute(build, self._ui.progress("distribute")), still_there=lambda: True
             )
-        return self._verify(planned, build, built, tests)
+        return self._verify(planned, built, tests)
 
     def _configure(self, planned: Planned) -> str:
         """Makefile.config, links, shims, files and edits; the key tells one such state of the tree from another."""
@@ -173,11 +173,9 @@ class Up:
         self._stages.once("test", digest(built, build.plan.test_filter), work, still_there=lambda: True)
         return self._stages.state.tests
 
-    def _verify(self, planned: Planned, build: Build, built: str, tests: Optional[TestReport]) -> Report:
-        from caffeup.verify import verify  # noqa: PLC0415  # reads ELF files
-
+    def _verify(self, planned: Planned, built: str, tests: Optional[TestReport]) -> Report:
         def work() -> StageOutcome:
-            checks = verify(build, gpu=bool(planned.machine.graphics.gpus))
+            checks = verify_tree(self._session, planned)
             self._stages.update(checks=checks)
             bad = [check for check in checks if not check.ok]
             if bad:

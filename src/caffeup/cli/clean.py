@@ -19,7 +19,10 @@ def clean(
     yes: options.Yes = False,
     json: options.Json = False,
 ) -> None:
-    """Show the sizes of what caffeup made in a tree; with options, remove it."""
+    """Show what caffeup made in a tree, or remove it.
+
+    Without options: what there is, and its size.
+    """
     from caffeup.app.clean import clean_tree, sizes
     from caffeup.app.session import Session, find_tree
     from caffeup.cli import show

@@ -20,7 +20,10 @@ def detect(
     ] = "",
     json: options.Json = False,
 ) -> None:
-    """What is here: GPUs, driver, toolkits, cuDNN, compilers, libraries, Pythons; each with how it was found."""
+    """What is here, and how it was found.
+
+    GPUs, driver, toolkits, cuDNN, compilers, libraries, Pythons.
+    """
     from caffeup.app.session import Session
     from caffeup.cli import show
     from caffeup.cli.request import make_request

@@ -21,7 +21,10 @@ def diagnose(
     ] = "",
     json: options.Json = False,
 ) -> None:
-    """Explain a build, test, Python or run-time log: the cause, the evidence, and the command that mends it."""
+    """Explain a log: the cause, and the command that mends it.
+
+    A log of a build, of tests, of Python or of a run; also from a pipe, also from another machine.
+    """
     from caffeup.app.diagnosing import diagnose_logs
     from caffeup.app.session import Session
     from caffeup.cli import show

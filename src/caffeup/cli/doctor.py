@@ -14,7 +14,10 @@ def doctor(
     prefix: options.Prefix = None,
     json: options.Json = False,
 ) -> None:
-    """What is wrong on this machine or in a tree, and the command that mends it. Changes nothing."""
+    """What is wrong here or in a tree, and what mends it.
+
+    Changes nothing.
+    """
     from caffeup.app.doctor import examine
     from caffeup.app.session import Session
     from caffeup.cli import show

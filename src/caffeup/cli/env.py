@@ -10,7 +10,10 @@ from caffeup.cli import options
 
 
 def env(tree: options.Tree = "") -> None:
-    """Print what a shell must know to use the tree: eval "$(caffeup env)"."""
+    """Print what a shell must know to use the tree.
+
+    For this shell:  eval "$(caffeup env)"
+    """
     from caffeup.app.session import find_tree
     from caffeup.app.treework import environment, last_plan
 

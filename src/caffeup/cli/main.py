@@ -58,6 +58,11 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run_command
 
 
+def summary(command: Callable[..., None]) -> str:
+    """The first line of its help, whole: typer would cut it off to fit in one line of any terminal."""
+    return (command.__doc__ or "").partition("\n")[0]
+
+
 for _command in (
     up.up,
     detect.detect,
@@ -70,10 +75,10 @@ for _command in (
     env.env,
     clean.clean,
 ):
-    app.command()(guarded(_command))
+    app.command(short_help=summary(_command))(guarded(_command))
 for _patch_command in (patch.list_, patch.preview, patch.apply, patch.status, patch.diff, patch.revert):
-    patch.app.command(_patch_command.__name__.rstrip("_"))(guarded(_patch_command))
-app.add_typer(patch.app)
+    patch.app.command(_patch_command.__name__.rstrip("_"), short_help=summary(_patch_command))(guarded(_patch_command))
+app.add_typer(patch.app, short_help=patch.app.info.help)
 
 
 def main(arguments: list[str]) -> int:

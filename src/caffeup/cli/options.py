@@ -1,4 +1,4 @@
-"""Options that several commands share, and the request they make."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer every question wi
 Prefix = Annotated[
     Optional[list[str]], typer.Option("--prefix", metavar="DIR", help="A root of hand-built or unpacked libraries (repeatable).")
 ]
+Source = Annotated[
+    str,
+    typer.Argument(help="ssd (default), or another name that --list shows; a git URL, a folder, or an archive."),
+]
+Into = Annotated[str, typer.Option("--into", metavar="DIR", help="Folder for the tree; by default caffe-<name> here.")]
 Cpu = Annotated[bool, typer.Option("--cpu", help="Build without CUDA.")]
 NoCudnn = Annotated[bool, typer.Option("--no-cudnn", help="Build with CUDA but without cuDNN.")]
 NoOpencv = Annotated[bool, typer.Option("--no-opencv", help="Build without OpenCV.")]
@@ -22,8 +27,12 @@ Python = Annotated[str, typer.Option("--python", metavar="EXE", help="The Python
 Blas = Annotated[str, typer.Option("--blas", metavar="NAME", help="open, atlas or mkl.")]
 Jobs = Annotated[
     Optional[int],
-    typer.Option("--jobs", "-j", min=1, max=1024, help="Compilers at a time; by default what cores and memory allow."),
+    typer.Option(
+        "--jobs", "-j", metavar="N", min=1, max=1024, help="Compilers at a time; by default what cores and memory allow."
+    ),
 ]
+NoTests = Annotated[bool, typer.Option("--no-tests", help="Do not build and run Caffe's own tests.")]
+Distribute = Annotated[bool, typer.Option("--distribute", help="Also fill the tree's folder to distribute.")]
 Force = Annotated[
     Optional[list[str]], typer.Option("--force", metavar="ID", help="Go on in spite of this conflict (repeatable).")
 ]

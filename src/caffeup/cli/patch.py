@@ -8,7 +8,7 @@ import typer
 
 from caffeup.cli import options
 
-app = typer.Typer(name="patch", help="What goes into a tree: list, preview, apply, status, diff, revert.", no_args_is_help=True)
+app = typer.Typer(name="patch", help="What goes into a tree, shown, put in, and taken out.", no_args_is_help=True)
 
 Ids = Annotated[Optional[list[str]], typer.Option("--only", metavar="ID", help="Only this entry (repeatable).")]
 
@@ -31,7 +31,10 @@ def preview(tree: options.Tree = "", json: options.Json = False) -> None:
 
 
 def apply(tree: options.Tree = "", json: options.Json = False) -> None:
-    """Put in place what this machine and tree need. Twice changes nothing; all or nothing."""
+    """Put in place what this machine and tree need.
+
+    All of it or nothing; a second time changes nothing.
+    """
     from caffeup.app.treework import put_in_place
 
     _show(put_in_place, tree, json=json)
@@ -53,7 +56,10 @@ def diff(tree: options.Tree = "") -> None:
 
 
 def revert(tree: options.Tree = "", only: Ids = None, json: options.Json = False) -> None:
-    """Take it out again; files that somebody changed since are kept and reported."""
+    """Take it out again.
+
+    Files that somebody changed since are kept and reported.
+    """
     from caffeup.app.session import find_tree
     from caffeup.app.treework import revert_patches
     from caffeup.cli import show

@@ -2,58 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from caffeup.cli import options
+from caffeup.cli.request import CHOICES, make_request, takes
 
 
+@takes(*CHOICES, "jobs", "force", "yes")
 def plan(
     tree: options.Tree = "",
-    cpu: options.Cpu = False,
-    no_cudnn: options.NoCudnn = False,
-    no_opencv: options.NoOpencv = False,
-    arch: options.Arch = "",
-    cuda: options.Cuda = "",
-    python: options.Python = "",
-    blas: options.Blas = "",
-    prefix: options.Prefix = None,
-    jobs: options.Jobs = None,
-    force: options.Force = None,
     explain: Annotated[str, typer.Option("--explain", metavar="KEY", help="Tell all about one decision.")] = "",
     why_not: Annotated[
         str, typer.Option("--why-not", metavar="CC", help="Tell why this compute capability is not built for.")
     ] = "",
-    yes: options.Yes = False,
     json: options.Json = False,
+    **wishes: Any,
 ) -> None:
-    """Every decision with its reason, and all conflicts. Touches nothing."""
+    """Every decision with its reason, and all conflicts.
+
+    Touches nothing.
+    """
     from caffeup.app.planning import parse_capability, plan_for
     from caffeup.app.session import Session
     from caffeup.cli import show
-    from caffeup.cli.request import make_request
     from caffeup.errors import UsageError
     from caffeup.model.base import to_json
     from caffeup.plan.explain import explain as explain_key
     from caffeup.plan.explain import keys
     from caffeup.plan.explain import why_not as why
 
-    given = make_request(
-        cpu=cpu,
-        no_cudnn=no_cudnn,
-        no_opencv=no_opencv,
-        arch=arch,
-        cuda=cuda,
-        python=python,
-        blas=blas,
-        prefix=prefix,
-        jobs=jobs,
-        yes=yes,
-        force=force,
-    )
     session = Session()
-    planned = plan_for(session, tree, given)
+    planned = plan_for(session, tree, make_request(**wishes))
     if explain:
         text = explain_key(planned.plan, explain).rstrip()
         if not text:

@@ -1,37 +1,43 @@
-"""A request from a command's options."""
+"""The options that make a request: written once here, given to every command that takes them."""
 
 from __future__ import annotations
 
 import os
-from typing import Optional
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Callable, get_type_hints
 
-from caffeup.disk import as_path
-from caffeup.errors import UsageError
-from caffeup.model.base import ComputeCapability
-from caffeup.model.plan import Request, Switch
+from caffeup.cli import options
 
+if TYPE_CHECKING:
+    from caffeup.model.plan import Request
+
+CHOICES = ("cpu", "no_cudnn", "no_opencv", "arch", "cuda", "python", "blas", "prefix")
+"""What decides how a tree is built."""
 _BLAS = ("open", "atlas", "mkl")
 
 
 def make_request(
     *,
-    source: str = "",
-    into: str = "",
-    cpu: bool = False,
-    no_cudnn: bool = False,
-    no_opencv: bool = False,
-    arch: str = "",
-    cuda: str = "",
-    python: str = "",
-    blas: str = "",
-    prefix: Optional[list[str]] = None,
-    jobs: Optional[int] = None,
-    no_tests: bool = False,
-    distribute: bool = False,
-    yes: bool = False,
-    force: Optional[list[str]] = None,
+    source: options.Source = "",
+    into: options.Into = "",
+    cpu: options.Cpu = False,
+    no_cudnn: options.NoCudnn = False,
+    no_opencv: options.NoOpencv = False,
+    arch: options.Arch = "",
+    cuda: options.Cuda = "",
+    python: options.Python = "",
+    blas: options.Blas = "",
+    prefix: options.Prefix = None,
+    jobs: options.Jobs = None,
+    no_tests: options.NoTests = False,
+    distribute: options.Distribute = False,
+    force: options.Force = None,
+    yes: options.Yes = False,
 ) -> Request:
     """Check what can be checked without looking at the machine; raise ``UsageError`` with the way to write it."""
+    from caffeup.errors import UsageError
+    from caffeup.model.plan import Request, Switch
+
     if blas and blas not in _BLAS:
         raise UsageError(f"--blas {blas}: choose one of {', '.join(_BLAS)}.")
     return Request(
@@ -53,7 +59,31 @@ def make_request(
     )
 
 
+def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these options of ``make_request``; they reach it as its ``**wishes``."""
+
+    def give(command: Callable[..., None]) -> Callable[..., None]:
+        kept = [one for one in signature(command).parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+        given = [one for name, one in signature(make_request).parameters.items() if name in names]
+        types = {**_types(make_request), **_types(command)}
+        every = [one.replace(kind=Parameter.KEYWORD_ONLY, annotation=types[one.name]) for one in (*given, *kept)]
+        command.__signature__ = signature(command).replace(parameters=every)  # type: ignore[attr-defined]
+        return command
+
+    return give
+
+
+def _types(function: Callable[..., object]) -> dict[str, object]:
+    """What typer must know of each parameter; what is returned is imported only when a command runs."""
+    plain = {name: text for name, text in function.__annotations__.items() if name != "return"}
+    holder = type("Parameters", (), {"__annotations__": plain})
+    return get_type_hints(holder, globalns=function.__globals__, include_extras=True)
+
+
 def _arch(text: str) -> tuple[str, ...]:
+    from caffeup.errors import UsageError
+    from caffeup.model.base import ComputeCapability
+
     words = tuple(word.strip() for word in text.split(",") if word.strip())
     for word in words:
         if word in {"native", "all"}:
@@ -68,6 +98,9 @@ def _arch(text: str) -> tuple[str, ...]:
 
 
 def _prefix(text: str) -> str:
+    from caffeup.disk import as_path
+    from caffeup.errors import UsageError
+
     folder = as_path(text)
     if not folder.is_dir():
         raise UsageError(f"--prefix {text}: there is no such folder.")

@@ -8,7 +8,10 @@ from caffeup.cli import options
 
 
 def verify(tree: options.Tree = "", json: options.Json = False) -> None:
-    """Prove that what was built works: libraries resolve, Python imports it, a small net runs forward and backward."""
+    """Prove that what was built works.
+
+    Libraries resolve, Python imports it, and a small net runs forward and backward.
+    """
     from caffeup.app.planning import plan_for
     from caffeup.app.session import Session
     from caffeup.app.treework import verify_tree
