@@ -226,27 +226,61 @@ def test_a_binary_that_cannot_list_its_tests(tmp_path: Path) -> None:
     assert "libglog" in caught.value.details
 
 
+# A test binary of a build with CUDA: it notes what it ran and which GPUs it saw; NetTest needs one.
 FAKE = """#!/bin/sh
 if [ "$1" = --gtest_list_tests ]; then
-  printf 'BlobTest/0.\\n  TestInit\\n  TestCopy\\nNeuronLayerTest/2.\\n  TestReLU\\n  TestTanH\\nCuDNNLayerTest/0.\\n  TestConv\\nNetTest/1.\\n  TestNet\\n'
+  printf 'BlobTest/0.\\n  TestInit\\n  TestCopy\\nNetTest/1.\\n  TestNet\\nBlobTest/1.\\n  TestInit\\n'
+  case $2 in *=-*) exit 0;; esac
+  printf 'NeuronLayerTest/2.\\n  TestReLU\\n  TestTanH\\nCuDNNLayerTest/0.\\n  TestConv\\n'
   exit 0
 fi
 names=${1#--gtest_filter=}
-echo "$names" > ran-$$
+echo "${CUDA_VISIBLE_DEVICES:-all} $names" > ran-$$
+[ -z "$NEVER" ] || [ -z "$CUDA_VISIBLE_DEVICES" ] || exit 1
 IFS=:
-for name in $names; do printf '[ RUN      ] %s\\n[       OK ] %s (0 ms)\\n' "$name" "$name"; done
+for name in $names; do
+  printf '[ RUN      ] %s\\n' "$name"
+  case $CUDA_VISIBLE_DEVICES$name in -1NetTest*) echo 'F0101 12:00:00 1 cudnn_conv_layer.cpp:52] Check failed'; kill -ABRT $$;; esac
+  case $BROKEN in "$name") exit 3;; esac
+  printf '[       OK ] %s (0 ms)\\n' "$name"
+done
 """
+ON_GPU = "NeuronLayerTest/2.TestReLU:NeuronLayerTest/2.TestTanH:CuDNNLayerTest/0.TestConv"
+
+
+def run_fake(folder: Path, *, jobs: int = 2, test_filter: str = "", **env: str) -> tuple[TestReport, list[str]]:
+    """The report, and what each process saw and ran."""
+    (folder / "fake").write_text(FAKE)
+    (folder / "fake").chmod(0o755)
+    plan = Plan(tree=str(folder), fork="tiny", request=Request(), gpu=True, jobs=jobs, test_filter=test_filter)
+    build = Build(root=str(folder), plan=plan, env={"PATH": os.environ["PATH"], **env})
+    report = run_tests(build, TestPrograms(binaries=("fake",)), Silent())
+    return report, sorted(path.read_text().strip() for path in folder.glob("ran-*"))
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 8])
-def test_the_tests_of_the_gpu_run_in_one_process_beside_the_others(tmp_path: Path, jobs: int) -> None:
-    (tmp_path / "fake").write_text(FAKE)
-    (tmp_path / "fake").chmod(0o755)
-    plan = Plan(tree=str(tmp_path), fork="tiny", request=Request(), gpu=True, jobs=jobs)
-    build = Build(root=str(tmp_path), plan=plan, env={"PATH": os.environ["PATH"]})
-    report = run_tests(build, TestPrograms(binaries=("fake",)), Silent())
-    ran = {path.read_text().strip() for path in tmp_path.glob("ran-*")}
-    gpu = "NeuronLayerTest/2.TestReLU:NeuronLayerTest/2.TestTanH:CuDNNLayerTest/0.TestConv"
-    assert (report.total, report.passed) == (6, 6)
-    assert gpu in ran
-    assert len(ran) == {1: 2, 2: 2, 8: 4}[jobs]
+def test_the_tests_of_the_gpu_run_in_one_process_and_it_is_hidden_from_the_others(tmp_path: Path, jobs: int) -> None:
+    report, ran = run_fake(tmp_path, jobs=jobs)
+    assert (report.total, report.passed, report.failures) == (7, 7, ())
+    assert [one for one in ran if one.startswith("all")] == ["all NetTest/1.TestNet", f"all {ON_GPU}"]
+    hidden = [one for one in ran if one.startswith("-1 ")]
+    assert len(hidden) == {1: 2, 2: 2, 8: 4}[jobs]  # the abort takes a process of its own where something is left
+    assert not any("/2." in one or "CuDNN" in one for one in hidden)
+
+
+def test_what_fails_with_and_without_the_gpu_is_told_once(tmp_path: Path) -> None:
+    report, _ = run_fake(tmp_path, BROKEN="BlobTest/0.TestCopy")
+    assert (report.total, report.passed) == (7, 6)
+    assert [(case.name, case.state) for case in report.failures] == [("BlobTest/0.TestCopy", "aborted")]
+
+
+def test_a_binary_that_never_starts_without_a_gpu_is_not_asked_test_by_test(tmp_path: Path) -> None:
+    report, ran = run_fake(tmp_path, NEVER="1")
+    assert (report.total, report.passed) == (7, 7)
+    assert len(ran) == 3
+
+
+def test_where_no_test_of_the_gpu_is_wanted_nothing_is_hidden_or_run_twice(tmp_path: Path) -> None:
+    report, ran = run_fake(tmp_path, test_filter="*/2.*:*CuDNN*", BROKEN="BlobTest/0.TestCopy")
+    assert (report.total, report.passed, report.skipped) == (4, 3, 3)
+    assert all(one.startswith("all ") for one in ran)

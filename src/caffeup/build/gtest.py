@@ -56,6 +56,11 @@ class Reader:
         """Name to what was said."""
         self._said: list[str] = []
 
+    @property
+    def began(self) -> bool:
+        """Whether any test ran."""
+        return bool(self.running or self.passed or self.failed)
+
     def line(self, line: str) -> bool:
         """Take a line; True where a test began or ended with it."""
         begun = _RUN.search(line)

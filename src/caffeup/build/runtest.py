@@ -28,8 +28,8 @@ from caffeup.stream import run_capture, run_stream
 STAGE = "test"
 LIMIT = 300.0
 """Seconds for one test; Caffe's slowest takes some ten on one old core."""
-_BESIDE_THE_GPU = 3
-"""Processes for the tests of the CPU while one runs those of the GPU: each holds some hundred MB of its memory."""
+_WITHOUT_GPU = {"CUDA_VISIBLE_DEVICES": "-1"}
+"""Hides every GPU from a process: it takes no turns on one, and none of its memory (some hundred MB each)."""
 
 
 class _Unit(Value):
@@ -38,6 +38,8 @@ class _Unit(Value):
     binary: str
     names: tuple[str, ...]
     gpu: bool = False
+    hidden: bool = False
+    """Whether the GPU is hidden: what does not pass then is tried again with it."""
 
 
 class _Tally:
@@ -48,6 +50,8 @@ class _Tally:
         self._known = known
         self.passed = 0
         self.failures: list[TestCase] = []
+        self.again: list[tuple[str, str]] = []
+        """Binary and name of what did not pass while the GPU was hidden."""
         self.current = ""
         self.errors: list[BaseException] = []
         self.halt = threading.Event()
@@ -132,10 +136,10 @@ def _units(build: Build, programs: TestPrograms, env: Mapping[str, str]) -> tupl
         skipped += len(everything) - len(names)
         on_gpu = tuple(name for name in names if build.plan.gpu and _runs_on_gpu(name))
         others = tuple(name for name in names if name not in set(on_gpu))
-        most = min(build.plan.jobs - 1, _BESIDE_THE_GPU) if on_gpu else build.plan.jobs
-        parts = max(most, 1) if len(programs.binaries) == 1 else 1
+        most = build.plan.jobs - 1 if on_gpu else build.plan.jobs
+        parts = [others[part::most] for part in range(most)] if most > 1 and len(programs.binaries) == 1 else [others]
         units += [_Unit(binary=binary, names=on_gpu, gpu=True)] if on_gpu else []
-        units += [_Unit(binary=binary, names=others[part::parts]) for part in range(parts) if others[part::parts]]
+        units += [_Unit(binary=binary, names=part, hidden=bool(on_gpu)) for part in parts if part]
     return units, skipped
 
 
@@ -170,7 +174,8 @@ class _Runner:
     """Runs the units in threads, one process each at a time.
 
     The GPU's tests are left to one thread: processes that share a GPU take turns of milliseconds on it, and four of them
-    were each ten times slower than one alone (seen on an H200).
+    were each ten times slower than one alone (seen on an H200). In a build with CUDA the CPU's tests touch the GPU too, so
+    it is hidden from them; the few that need it (a net takes cuDNN's layers by itself) abort, and get it in a second round.
     """
 
     def __init__(self, build: Build, env: Mapping[str, str], tally: _Tally, limit: float) -> None:
@@ -184,6 +189,15 @@ class _Runner:
     def run(self, units: list[_Unit], progress: Progress) -> None:
         """Run all; on Ctrl-C every process is ended before the exception goes on."""
         begun = time.monotonic()
+        self._round(units, progress, begun)
+        again: dict[str, list[str]] = {}
+        for binary, name in self._tally.again:
+            again.setdefault(binary, []).append(name)
+        if again and not self._tally.errors:
+            self._tally.halt.clear()
+            self._round([_Unit(binary=one, names=tuple(names), gpu=True) for one, names in again.items()], progress, begun)
+
+    def _round(self, units: list[_Unit], progress: Progress, begun: float) -> None:
         for unit in units:
             (self._for_gpu if unit.gpu else self._waiting).put(unit)
         threads = [
@@ -224,22 +238,28 @@ class _Runner:
         rest = list(unit.names)
         with open_log(self._build.path, f"{STAGE}-{number}", append=True) as log:
             while rest and not self._tally.halt.is_set():
-                seen = self._process(unit.binary, filters(rest)[0], number, log)
+                seen = self._process(unit, filters(rest)[0], number, log)
                 rest = [name for name in rest if name not in seen]
 
-    def _process(self, binary: str, names: tuple[str, ...], number: int, log: IO[bytes]) -> set[str]:
+    def _process(self, unit: _Unit, names: tuple[str, ...], number: int, log: IO[bytes]) -> set[str]:
         """Run these tests in one process; the names that need not run again."""
         follow = _Follow(self._tally, self._limit)
         folder = _own_folder(self._build, number)
-        argv = (f"./{binary}", f"--gtest_filter={':'.join(names)}", "--gtest_color=no")
-        env = _within(self._env, folder)
+        argv = (f"./{unit.binary}", f"--gtest_filter={':'.join(names)}", "--gtest_color=no")
+        env = _within({**self._env, **_WITHOUT_GPU} if unit.hidden else self._env, folder)
         ended = run_stream(argv, cwd=self._build.root, env=env, log=log, on_line=follow.line, stop=follow.stop)
         shutil.rmtree(folder, ignore_errors=True)
         if self._tally.halt.is_set() and ended.stopped:
             return set(names)
-        seen, cases = follow.outcome(binary, names, ended.status)
+        seen, cases = follow.outcome(unit.binary, names, ended.status)
         with self._tally.lock:
-            self._tally.failures += cases
+            if not unit.hidden:
+                self._tally.failures += cases
+                return seen
+            if not follow.reader.began:  # it does not even start without a GPU
+                self._tally.again += [(unit.binary, name) for name in names]
+                return set(names)
+            self._tally.again += [(unit.binary, case.name) for case in cases if case.name in names]
         return seen
 
 
