@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from caffeup.build.debris import remove_debris, whole_dependencies, whole_elf
 from caffeup.build.first import failed_targets, first_error, is_error, read_first_error
 from caffeup.build.makefile import Variables, make_environment
-from caffeup.build.progress import Bar, Plain, Status, plain_line, short_time
+from caffeup.build.progress import Bar, Pace, Plain, Status, plain_line, short_time
 from caffeup.build.stale import Fingerprint, remove_stale
 from caffeup.build.steps import Estimate, Step, object_of, parse_step, steps_of
 from caffeup.build.times import Stopwatch, read_times
@@ -66,6 +66,25 @@ def test_time_left_follows_the_pace() -> None:
         estimate.begin(step)
     assert (estimate.total, estimate.done) == (100, 49)
     assert estimate.left(50) == pytest.approx(50)
+
+
+def test_time_left_is_never_absurd_after_a_burst_a_stall_and_under_load() -> None:
+    pace = Pace()
+    done = 0.0
+    for tenth in range(3000):  # a burst from a cache for ten seconds, then one piece a second
+        done += 4.0 if tenth < 100 else 0.1
+        pace.left(done, 300, tenth / 10)
+    assert pace.left(done, 300, 300) == pytest.approx(300, rel=0.25)
+    after_a_stall = pace.left(done, 300, 360)
+    assert after_a_stall is not None
+    assert 300 < after_a_stall < 1500
+    assert pace.left(done, 300, 1e6) is None, "nobody is told of years"
+
+
+def test_pace_says_nothing_before_anything_was_done() -> None:
+    assert Pace().left(0, 10, 0) is None
+    assert Pace().left(0, 10, 100) is None
+    assert Pace().left(5, 0, 100) == 0
 
 
 def test_earlier_times_tell_before_the_first_object() -> None:
@@ -260,13 +279,14 @@ def test_a_plain_line() -> None:
     status = Status(done=40, total=139, current="CXX a.cpp", elapsed=80, left=185, failed=2)
     assert plain_line("build", status) == "build: 40 of 139, 1 min 20 s, about 3 min 05 s left, 2 failed: CXX a.cpp"
     assert plain_line("build", Status(done=3)) == "build: 3, 0 s"
+    assert plain_line("apt", Status(current="Reading lists", elapsed=2)) == "apt: 2 s: Reading lists"
 
 
 def test_plain_progress_says_little_and_the_end() -> None:
     said: list[str] = []
-    plain = Plain("build", said.append, seconds=10)
+    plain = Plain("build", said.append)
     for number in range(1001):
-        plain.show(Status(done=number, total=1000, elapsed=number / 100))
+        plain.show(Status(done=number, total=1000, elapsed=number / 10))
     plain.close()
     plain.close()
     assert 5 < len(said) < 15

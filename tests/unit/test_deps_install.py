@@ -216,8 +216,9 @@ class Machine:
         self.update = Output(status=update, stderr="W: something\nE: no Release file" if update else "")
         self.installed = installed or Output(status=0)
 
-    def __call__(self, argv: tuple[str, ...], *, timeout: float) -> Optional[Output]:
+    def __call__(self, argv: tuple[str, ...], *, timeout: float, packages: int = 0) -> Optional[Output]:
         assert timeout >= 60
+        self.announced = packages
         self.ran.append(argv)
         if {"update", "makecache", "refresh"} & set(argv):
             return self.update
@@ -251,6 +252,7 @@ class TestInstall:
         assert installed.startswith("sudo -n env DEBIAN_FRONTEND=noninteractive ")
         assert installed.endswith(" --no-install-recommends install liblmdb-dev libsnappy-dev")
         assert done.transaction.install
+        assert machine.announced == 3, "the display counts what the simulation listed"
         assert len(machine.asked) == 1
 
     def test_root_needs_no_sudo(self) -> None:
@@ -371,7 +373,7 @@ class TestInstall:
         class Lists(Machine):
             lacking = optional
 
-            def __call__(self, argv: tuple[str, ...], *, timeout: float) -> Optional[Output]:
+            def __call__(self, argv: tuple[str, ...], *, timeout: float, packages: int = 0) -> Optional[Output]:
                 output = super().__call__(argv, timeout=timeout)
                 if mark in argv and self.lacking in argv:
                     return Output(status=1, stderr=text.replace("{}", self.lacking))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from typing import Optional
 
+from caffeup.app.installing import Watched
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages
 from caffeup.app.ui import Ui
 from caffeup.deps.install import install
 from caffeup.deps.system import InstallPlan, install_plan
 from caffeup.errors import CaffeupError, DependencyError
-from caffeup.host import Output
 from caffeup.model.machine import Machine, Python
 from caffeup.model.plan import Plan
 from caffeup.plan.packages import required
-from caffeup.stream import run_capture
 
 
 def install_missing(
@@ -56,22 +56,18 @@ def _install(session: Session, ui: Ui, wanted: InstallPlan) -> str:
         )
     if wanted.command:
         ui.say(f"missing; this installs it:\n  {' && '.join((*wanted.first, wanted.command))}")
-    env = dict(session.host.env)
-
-    def run(argv: tuple[str, ...], *, timeout: float) -> Optional[Output]:
+    with closing(Watched(session.host.env, ui.progress("dependencies"))) as run:
         try:
-            got = run_capture(argv, cwd="/", env=env, timeout=timeout)
-        except CaffeupError:
-            return None
-        return Output(status=got.status, stdout=got.output)
-
-    done = install(
-        wanted,
-        session.facts.distros,
-        run=run,
-        ask=ui.ask,
-        free_bytes=lambda folder: shutil.disk_usage(folder).free,
-    )
+            done = install(
+                wanted,
+                session.facts.distros,
+                run=run,
+                ask=ui.ask,
+                free_bytes=lambda folder: shutil.disk_usage(folder).free,
+            )
+        except CaffeupError as error:
+            error.log = error.log or run.log
+            raise
     for note in done.notes:
         ui.say(note)
     return f"{len(wanted.packages)} packages installed"

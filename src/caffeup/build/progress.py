@@ -26,6 +26,35 @@ class Status(Value):
     """Tests that failed so far and are not known to."""
 
 
+class Pace:
+    """Expected time from a smoothed rate: what was done in the last minutes counts, and a pause slows it down gently."""
+
+    HALF = 45.0
+    """Seconds after which work done counts half."""
+    LONGEST = 48 * 3600.0
+    """Nobody is helped by a longer time than this."""
+
+    def __init__(self, *, work: float = 0.0, seconds: float = 0.0) -> None:
+        """What is expected beforehand: so much work in so many seconds, which counts as if it had been seen."""
+        self._work = work
+        self._seconds = seconds
+        self._done = 0.0
+        self._at = 0.0
+
+    def left(self, done: float, ahead: float, elapsed: float) -> Optional[float]:
+        """Seconds for the work that is ahead, after so much was done; None where that cannot be told."""
+        passed = elapsed - self._at
+        if passed > 0:
+            fade = 0.5 ** (passed / self.HALF)
+            self._work = self._work * fade + max(done - self._done, 0.0)
+            self._seconds = self._seconds * fade + passed
+            self._done, self._at = done, elapsed
+        if self._work <= 0 or self._seconds <= 0:
+            return None
+        left = ahead * self._seconds / self._work
+        return left if left < self.LONGEST else None
+
+
 class Progress(Protocol):
     """Shows a stage. ``show`` comes about ten times a second, ``close`` once and always."""
 
@@ -61,8 +90,8 @@ def short_time(seconds: float) -> str:
 
 def plain_line(title: str, status: Status) -> str:
     """One line for a log: ``build: 40 of 139, 1 min 20 s, about 3 min 05 s left: CXX src/…``."""
-    count = f"{status.done} of {status.total}" if status.total is not None else str(status.done)
-    words = [f"{title}: {count}", short_time(status.elapsed)]
+    count = f"{status.done} of {status.total}, " if status.total is not None else f"{status.done}, " if status.done else ""
+    words = [f"{title}: {count}{short_time(status.elapsed)}"]
     if status.left is not None:
         words.append(f"about {short_time(status.left)} left")
     if status.failed:
@@ -73,6 +102,9 @@ def plain_line(title: str, status: Status) -> str:
 
 class Plain:
     """A line now and then, without control characters: for logs and CI."""
+
+    LEAST = 10.0
+    """Seconds between two lines."""
 
     def __init__(self, title: str, write: Callable[[str], object], *, seconds: float = 30.0, share: float = 0.1) -> None:
         self._title = title
@@ -87,7 +119,7 @@ class Plain:
         """Say it if enough has happened, or enough time has passed."""
         self._last = status
         step = max(int((status.total or 0) * self._share), 1) if status.total else 0
-        moved = bool(step) and status.done >= self._said_done + step and status.elapsed >= self._said_at + 1.0
+        moved = bool(step) and status.done >= self._said_done + step and status.elapsed >= self._said_at + self.LEAST
         if self._said_done < 0 or moved or status.elapsed >= self._said_at + self._seconds:
             self._say(status)
 

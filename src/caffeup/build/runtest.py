@@ -16,7 +16,7 @@ from typing import IO, Callable, Optional
 
 from caffeup.build.gtest import Reader, filters, parse_list
 from caffeup.build.logs import log_path, open_log
-from caffeup.build.progress import Progress, Status
+from caffeup.build.progress import Pace, Progress, Status
 from caffeup.build.run import Build
 from caffeup.build.testbuild import TestPrograms
 from caffeup.errors import TestsFailed
@@ -28,6 +28,8 @@ from caffeup.stream import run_capture, run_stream
 STAGE = "test"
 LIMIT = 300.0
 """Seconds for one test; Caffe's slowest takes some ten on one old core."""
+_FIRST = 20
+"""Tests that say nothing about the others."""
 _WITHOUT_GPU = {"CUDA_VISIBLE_DEVICES": "-1"}
 """Hides every GPU from a process: it takes no turns on one, and none of its memory (some hundred MB each)."""
 
@@ -48,6 +50,7 @@ class _Tally:
     def __init__(self, total: int, known: Callable[[str], str]) -> None:
         self.total = total
         self._known = known
+        self._pace = Pace()
         self.passed = 0
         self.failures: list[TestCase] = []
         self.again: list[tuple[str, str]] = []
@@ -60,9 +63,10 @@ class _Tally:
     def status(self, begun: float) -> Status:
         done = self.passed + len(self.failures)
         elapsed = time.monotonic() - begun
-        left = elapsed * (self.total - done) / done if done > 20 else None
+        left = self._pace.left(done, self.total - done, elapsed)
         failed = sum(1 for case in self.failures if not self._known(case.name))
-        return Status(done=done, total=self.total, current=self.current, elapsed=elapsed, left=left, failed=failed)
+        shown = left if done > _FIRST else None
+        return Status(done=done, total=self.total, current=self.current, elapsed=elapsed, left=shown, failed=failed)
 
 
 def _unknown(_name: str) -> str:

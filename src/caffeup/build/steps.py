@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Optional
 
+from caffeup.build.progress import Pace
 from caffeup.model.base import Value
 
 _STEP = re.compile(r"^(?:@ *)?(?:echo )?(CXX/LD|CXX|NVCC|LD|AR|PROTOC)( \\?\(python\\?\))? (?:-o )?([^\s-]\S*)")
 # Seconds on one core, from builds of BVLC's and SSD's trees; only their ratio matters after the first objects.
+_TRUST = 30.0
+"""Seconds of a build that agree with the earlier times, before any step of this one has ended."""
 _USUAL = {"CXX": 4.0, "NVCC": 12.0, "CXX/LD": 2.0, "LD": 2.0, "AR": 1.0, "PROTOC": 0.5}
 
 
@@ -54,7 +57,9 @@ class Estimate:
         self._planned = {step: self._weight(step) for step in planned}
         self._total = sum(self._planned.values())
         self._begun: dict[Step, float] = {}
-        self._known = sum(1 for step in self._planned if str(step) in self._taken)
+        known = 2 * sum(1 for step in self._planned if str(step) in self._taken) > len(self._planned)
+        self._tells = known
+        self._pace = Pace(work=self._jobs * _TRUST, seconds=_TRUST) if known else Pace()
 
     def _weight(self, step: Step) -> float:
         return max(self._taken.get(str(step), _USUAL.get(step.kind, 1.0)), 0.05)
@@ -81,9 +86,5 @@ class Estimate:
         """Seconds that are left; None as long as there is nothing to tell it from."""
         running = list(self._begun.values())[-self._jobs :]
         done = sum(self._begun.values()) - sum(running) / 2
-        ahead = max(self._total - done, 0.0)
-        if len(self._begun) > 2 * self._jobs and done > 0:
-            return ahead * elapsed / done
-        if self._planned and self._known * 2 > len(self._planned):
-            return ahead / self._jobs
-        return None
+        left = self._pace.left(done, max(self._total - done, 0.0), elapsed)
+        return left if self._tells or len(self._begun) > 2 * self._jobs else None

@@ -28,8 +28,8 @@ TAIL = 30
 class Runner(Protocol):
     """Runs a program to its end and returns what it printed; the caller decides what is shown and logged meanwhile."""
 
-    def __call__(self, argv: tuple[str, ...], *, timeout: float) -> Optional[Output]:
-        """None where there is no such program."""
+    def __call__(self, argv: tuple[str, ...], *, timeout: float, packages: int = 0) -> Optional[Output]:
+        """None where there is no such program. ``packages``: how many this installs, where it installs any."""
         ...
 
 
@@ -82,7 +82,9 @@ def install(
             findings=findings,
         )
     _check_space(transaction, free_bytes)
-    output = run(_as_root(plan, manager, (*manager.install, *packages)), timeout=INSTALL_SECONDS)
+    output = run(
+        _as_root(plan, manager, (*manager.install, *packages)), timeout=INSTALL_SECONDS, packages=len(transaction.touched)
+    )
     if output is None or output.status != 0:
         raise _failed(plan, manager, distros, output, "the installation failed")
     return Installed(transaction=transaction, notes=notes)
