@@ -31,6 +31,7 @@ from caffeup.plan.make import make_plan
 
 FACTS: Facts = load_facts()
 GIB = 1 << 30
+WHEELS_ROOT = "/home/user/.local/share/caffeup/cuda/13.0.3-x86_64"
 
 # What BVLC's Makefile reads, as the inspection of a tree tells it.
 KEYS = (
@@ -207,6 +208,7 @@ def machine(*gpus: Gpu, driver: str = "", driver_cuda: str = "", state: Optional
         distro_like=("debian",),
         distro_version="22.04",
         triplet="x86_64-linux-gnu",
+        glibc=Version("2.35"),
         cores=16,
         memory_bytes=64 * GIB,
         memory_available_bytes=60 * GIB,
@@ -218,6 +220,7 @@ def machine(*gpus: Gpu, driver: str = "", driver_cuda: str = "", state: Optional
         "programs": (program("make", "4.3"), program("protoc", "3.12.4")),
         "libraries": usual_libraries(),
         "pythons": (python(),),
+        "wheels_root": WHEELS_ROOT,
     }
     return Machine(**{**values, **changes})
 

@@ -8,12 +8,13 @@ import msgspec
 import pytest
 from packaging.version import Version
 
-from caffeup.model.machine import CudnnHeader, CudnnLibrary, GpuState, Machine, Python, PythonKind, System, ToolkitLayout
+from caffeup.model.machine import CudnnHeader, CudnnLibrary, GpuState, Machine, Python, PythonKind, System, Toolkit, ToolkitLayout
 from caffeup.model.plan import Plan, Switch
 from caffeup.plan.packages import required
 from planvalues import (
     GIB,
     KEYS,
+    WHEELS_ROOT,
     cc,
     cudnn,
     gcc,
@@ -40,6 +41,16 @@ def because(the_plan: Plan, key: str) -> str:
 
 def why_not(the_plan: Plan, key: str, word: str) -> str:
     return next(one.because for one in the_plan.decision(key).rejected if word in one.value)
+
+
+def laid_out() -> Toolkit:
+    return toolkit(
+        "13.0",
+        WHEELS_ROOT,
+        via="laid out by caffeup from NVIDIA's wheels",
+        layout=ToolkitLayout.LAID_OUT,
+        include_dirs=(f"{WHEELS_ROOT}/include", f"{WHEELS_ROOT}/include/cccl"),
+    )
 
 
 def without(the_machine: Machine, **changes: Any) -> Machine:
@@ -77,10 +88,87 @@ def test_the_distributions_own_toolkit_is_offered_where_it_knows_the_gpu() -> No
     assert "sudo apt-get install nvidia-cuda-toolkit" not in commands("8.6", "418.39")
 
 
-def test_wheels_are_offered_where_they_can_serve() -> None:
+def test_a_toolkit_is_laid_out_where_driver_and_gpu_can_use_it_and_none_is_installed() -> None:
     made = plan(machine(RTX_4090, driver="580.65.06"))
-    assert made.conflicts[0].remedies[0].by_caffeup
-    assert "--cuda wheels" in made.conflicts[0].remedies[0].commands[0]
+    assert not made.conflicts
+    assert made.lay_out == "13.0.3"
+    assert made.decision("toolkit").value == f"CUDA 13.0 in {WHEELS_ROOT}"
+    assert made.decision("cudnn").value == "9.14.0"
+    assert [str(one) for one in made.sass] == ["8.9"]
+    assert {link.name: link.target for link in made.links}["cuda"] == WHEELS_ROOT
+    assert made.run_paths == (".caffeup/cuda/lib64",)
+    told = next(one for one in made.notes if one.id == "cuda-wheels")
+    assert "GiB" in told.why or "MiB" in told.why
+    assert "caffeup clean --cuda" in told.why
+
+
+def test_the_plan_before_is_the_plan_after_it_is_laid_out() -> None:
+    before = plan(machine(RTX_4090, driver="580.65.06"))
+    toolkits = (laid_out(),)
+    after = plan(
+        machine(
+            RTX_4090, driver="580.65.06", toolkits=toolkits, **cudnn("9.14.0", f"{WHEELS_ROOT}/include", f"{WHEELS_ROOT}/lib64")
+        )
+    )
+    assert not after.lay_out
+    assert (after.config, after.links, after.run_paths) == (before.config, before.links, before.run_paths)
+
+
+@pytest.mark.parametrize(
+    ("card", "driver", "changes"),
+    [
+        ("8.6", "580.65.06", {}),  # Ubuntu 22.04's own CUDA 11.5 knows it
+        ("8.9", "570.86", {}),
+        ("6.1", "580.65.06", {}),
+        ("8.9", "580.65.06", {"wheels_root": ""}),
+        ("8.9", "580.65.06", {"toolkits": (toolkit("12.4", missing=("cublas",)),)}),
+    ],
+)
+def test_nothing_is_laid_out_unasked_where_something_else_serves_or_it_would_not(
+    card: str, driver: str, changes: dict[str, Any]
+) -> None:
+    made = plan(machine(gpu("card", card), driver=driver, **changes))
+    assert not made.lay_out
+    assert made.conflicts
+
+
+def test_an_old_driver_is_named_with_the_one_that_would_do() -> None:
+    ways = [one.text for one in plan(machine(RTX_4090, driver="535.154.05")).conflicts[0].remedies]
+    assert any("install driver 580.65.06 or newer" in text for text in ways)
+    ways = [one.text for one in plan(machine(GTX_1080_TI, driver="535.154.05")).conflicts[0].remedies]
+    assert not any("install driver" in text for text in ways)
+
+
+def test_wheels_by_name_need_no_gpu() -> None:
+    made = plan(machine(), cuda="wheels", arch=("9.0",))
+    assert (made.gpu, made.lay_out, made.conflicts) == (True, "13.0.3", ())
+    assert [str(one) for one in made.sass] == ["9.0"]
+    assert plan(machine(), cuda="wheels", cpu=True).lay_out == ""
+
+
+def test_wheels_by_name_are_taken_over_an_installed_toolkit() -> None:
+    made = plan(machine(RTX_4090, toolkits=(toolkit("12.4"),)), cuda="wheels")
+    assert made.lay_out
+    assert made.decision("toolkit").value == f"CUDA 13.0 in {WHEELS_ROOT}"
+
+
+def test_what_was_laid_out_gives_way_to_what_is_installed() -> None:
+    made = plan(machine(RTX_4090, toolkits=(laid_out(), toolkit("12.4"))))
+    assert made.decision("toolkit").value == "CUDA 12.4 in /usr/local/cuda-12.4"
+    assert "--cuda wheels" in why_not(made, "toolkit", "13.0")
+
+
+def test_what_was_laid_out_is_not_taken_silently_without_a_gpu() -> None:
+    made = plan(machine(toolkits=(laid_out(),)))
+    assert not made.gpu
+    assert "--cuda wheels" in because(made, "mode")
+    assert plan(machine(toolkits=(laid_out(),)), cuda="wheels", arch=("9.0",)).gpu
+
+
+def test_a_machine_that_the_wheels_are_not_made_for_is_told_so() -> None:
+    made = plan(machine(RTX_4090, wheels_root="", toolkits=(toolkit("12.4"),)), cuda="wheels")
+    assert ids(made) == {"wheels-not-for-here"}
+    assert not made.lay_out
     old_card = plan(machine(GTX_1080_TI, driver="580.65.06"))
     assert not any(one.by_caffeup for one in old_card.conflicts[0].remedies)
     assert any("older than 13.0" in one.text for one in old_card.conflicts[0].remedies)
@@ -277,7 +365,7 @@ def test_a_toolkit_is_asked_for(wish: str) -> None:
     assert made.decision("toolkit").value == "CUDA 11.8.0 in /usr/local/cuda-11.8"
 
 
-@pytest.mark.parametrize("wish", ["9.0", "/nowhere", "wheels", "$(rm)"])
+@pytest.mark.parametrize("wish", ["9.0", "/nowhere", "$(rm)"])
 def test_a_toolkit_that_is_not_there_is_not_replaced(wish: str) -> None:
     made = plan(machine(RTX_4090, toolkits=(toolkit("12.4"),)), cuda=wish)
     assert ids(made) == {"toolkit-not-found"}

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from caffeup.detect.compilers import probe_compilers
 from caffeup.detect.cudnn import probe_cudnn
 from caffeup.detect.gpus import probe_graphics
+from caffeup.detect.laid_out import wheels_root
 from caffeup.detect.libraries import probe_libraries
 from caffeup.detect.mixtures import mixture_findings
 from caffeup.detect.programs import probe_programs
@@ -57,4 +58,5 @@ def detect(host: Host, facts: Facts, prefixes: tuple[str, ...] = (), python: str
         missing=missing,
         findings=(*graphics_findings, *toolkits.findings, *cudnn.findings, *compilers.findings, *libraries.findings, *mixtures),
         prefixes=prefixes,
+        wheels_root=wheels_root(host, facts, system),
     )

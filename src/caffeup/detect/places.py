@@ -47,6 +47,15 @@ def _loader_folders(host: Host, path: str, depth: int) -> tuple[str, ...]:
     return folders
 
 
+def data_folder(host: Host) -> str:
+    """The folder of caffeup in the user's data, as platformdirs has it; empty where there is no home folder."""
+    data = host.env.get("XDG_DATA_HOME", "")
+    if not data.startswith("/"):
+        home = host.env.get("HOME", "").rstrip("/")
+        data = f"{home}/.local/share" if home.startswith("/") else ""
+    return f"{data.rstrip('/')}/caffeup" if data else ""
+
+
 def site_folders(host: Host) -> tuple[str, ...]:
     """Package folders of the Pythons in the usual places, in which NVIDIA's wheels may be installed."""
     env = host.env

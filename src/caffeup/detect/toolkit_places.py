@@ -6,6 +6,7 @@ import glob
 import os
 from typing import Callable
 
+from caffeup.detect.laid_out import laid_out_roots
 from caffeup.detect.parse.toolkit import parse_dryrun
 from caffeup.detect.places import conda_prefix, site_folders
 from caffeup.host import Host
@@ -65,7 +66,10 @@ def _merged(host: Host, places: list[Place]) -> tuple[Place, ...]:
             merged[real] = place
         elif place.via not in known.via.split("; "):
             merged[real] = Place(
-                root=known.root, via=f"{known.via}; {place.via}", layout=known.layout, nvcc=known.nvcc or place.nvcc
+                root=known.root,
+                via=f"{known.via}; {place.via}",
+                layout=ToolkitLayout.LAID_OUT if ToolkitLayout.LAID_OUT in (known.layout, place.layout) else known.layout,
+                nvcc=known.nvcc or place.nvcc,
             )
     return tuple(merged.values())
 
@@ -196,4 +200,20 @@ def _from_wheels(host: Host, system: System) -> tuple[tuple[Place, ...], tuple[A
     return places, () if places else (Attempt(where=f"pip wheels in {len(folders)} package folders", outcome="not there"),)
 
 
-STEPS: tuple[Step, ...] = (_from_environment, _from_path, _from_usual_folders, _from_distribution, _from_conda, _from_wheels)
+def _laid_out(host: Host, system: System) -> tuple[tuple[Place, ...], tuple[Attempt, ...]]:
+    """What caffeup laid out before."""
+    roots = [root for root in laid_out_roots(host, system) if _is_toolkit(host, system, root)]
+    via = "laid out by caffeup from NVIDIA's wheels"
+    places = tuple(Place(root=root, via=via, layout=ToolkitLayout.LAID_OUT) for root in roots)
+    return places, () if places else (Attempt(where="laid out by caffeup", outcome="not there"),)
+
+
+STEPS: tuple[Step, ...] = (
+    _from_environment,
+    _from_path,
+    _from_usual_folders,
+    _from_distribution,
+    _from_conda,
+    _from_wheels,
+    _laid_out,
+)

@@ -13,6 +13,7 @@ from typing import Optional, Protocol, TypeVar
 import msgspec
 from packaging.version import Version
 
+from caffeup.facts.cuda_wheels import CudaFromWheels, CudaWheelFile
 from caffeup.facts.distros import DistroFile
 from caffeup.facts.forks import Feature, Fork, ForkFile
 from caffeup.facts.libraries import LibraryFile, LibraryRow
@@ -170,6 +171,10 @@ class Facts:
         return self.reader.table("cudnn", CudnnFile)
 
     @cached_property
+    def _cuda_wheels(self) -> CudaWheelFile:
+        return self.reader.table("cuda_wheels", CudaWheelFile)
+
+    @cached_property
     def fixes(self) -> tuple[Fix, ...]:
         """Every known incompatibility, by id."""
         return self.reader.fixes()
@@ -278,6 +283,14 @@ class Facts:
     def releases_in(self, wanted: Range) -> tuple[Version, ...]:
         """Known CUDA releases within a range, ascending."""
         return tuple(sorted(version for version in (Version(row.id) for row in self._cuda.cuda) if version in wanted))
+
+    def cuda_from_wheels(self, arch: str, glibc: Optional[Version]) -> Optional[CudaFromWheels]:
+        """What can be laid out from NVIDIA's wheels on such a machine; None where they are not made for it."""
+        wheels = tuple(one for one in self._cuda_wheels.wheel if one.arch == arch)
+        for row in self._cuda_wheels.release:
+            if wheels and glibc is not None and glibc >= Version(row.glibc):
+                return CudaFromWheels(id=row.id, cuda=Version(row.cuda), cudnn=Version(row.cudnn), wheels=wheels)
+        return None
 
     def _release(self, cuda: Version) -> Optional[CudaRelease]:
         older = [row for row in self._cuda.cuda if Version(row.id).major == cuda.major and Version(row.id) <= cuda]

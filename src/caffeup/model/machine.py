@@ -132,6 +132,8 @@ class ToolkitLayout(Word):
     SPLIT_WHEELS = "split-wheels"
     """NVIDIA's pip wheels for CUDA 11 and 12: one folder a package; no nvcc in them."""
     CONDA = "conda"
+    LAID_OUT = "laid-out"
+    """NVIDIA's wheels with cuDNN in one root in the user's data folder, made by caffeup."""
 
 
 class Toolkit(Found, kw_only=True):
@@ -261,3 +263,5 @@ class Machine(Value, kw_only=True):
     findings: tuple[Finding, ...] = ()
     prefixes: tuple[str, ...] = ()
     """Roots given with --prefix, in order."""
+    wheels_root: str = ""
+    """Where CUDA from NVIDIA's wheels lies, or would be laid out; empty: they are not made for such a machine."""

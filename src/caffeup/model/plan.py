@@ -117,6 +117,8 @@ class Plan(Value, kw_only=True):
     """Library names that the tree links and this machine has under another name, for ``.caffeup/lib``."""
     conflicts: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()
+    lay_out: str = ""
+    """Release of CUDA from NVIDIA's wheels (facts/cuda_wheels.toml) that must be laid out first; empty: none."""
     packages: tuple[str, ...] = ()
     """Rows of facts/libraries.toml that are missing and needed."""
     compiler: str = ""

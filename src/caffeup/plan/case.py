@@ -44,6 +44,8 @@ class Case:
     tree: Tree
     request: Request
     facts: Facts
+    lay_out: str = ""
+    """Release of NVIDIA's wheels that is in ``machine`` and not yet on the disk."""
 
     def reads(self, key: str) -> bool:
         """Whether this tree's Makefile reads the key; one that it does not read is never written."""

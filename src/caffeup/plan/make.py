@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 from packaging.version import Version
 
@@ -29,13 +31,14 @@ from caffeup.plan.run_paths import run_path_lines
 from caffeup.plan.standard import choose_standard
 from caffeup.plan.toolkit import Choice, choose_toolkit
 from caffeup.plan.tree import build_dir, check_tree, tree_lines
+from caffeup.plan.wheels import machine_with, to_lay_out, told_before
 
 _NOT_IN_CPU_BUILD = "*GPU*:*CuDNN*"
 
 
 def make_plan(machine: Machine, tree: Tree, request: Request, facts: Facts) -> Plan:
     """Decide everything about building one tree on one machine. Touches nothing; conflicts are listed, never raised."""
-    case = Case(machine=machine, tree=tree, request=request, facts=facts)
+    case, told = _with_wheels(Case(machine=machine, tree=tree, request=request, facts=facts))
     mode = choose_mode(case)
     choice = choose_toolkit(case) if mode.gpu else Choice()
     toolkit = choice.toolkit
@@ -55,8 +58,9 @@ def make_plan(machine: Machine, tree: Tree, request: Request, facts: Facts) -> P
     cuda_folders = _cuda_folders(choice, cudnn)
     whole = join(
         (
-            mode.part, choice.part, arch.part, compiler.part, cudnn.part, cuda_folders, blas.part, libraries.part, python.part,
-            protoc.part, standard.part, nccl, jobs.part, missing_programs(case), tree_lines(case, gpu=toolkit is not None),
+            mode.part, told, choice.part, arch.part, compiler.part, cudnn.part, cuda_folders, blas.part, libraries.part,
+            python.part, protoc.part, standard.part, nccl, jobs.part, missing_programs(case),
+            tree_lines(case, gpu=toolkit is not None),
         )
     )  # fmt: skip
     renamed = stand_ins(case, used, " ".join(_words(blas.part.config, "BLAS")), blas.library)
@@ -83,6 +87,7 @@ def make_plan(machine: Machine, tree: Tree, request: Request, facts: Facts) -> P
         stand_ins=renamed,
         conflicts=tuple(one for one in conflicts if one.id not in request.force),
         notes=(*(_downgraded(one) for one in conflicts if one.id in request.force), *whole.notes),
+        lay_out=case.lay_out,
         packages=tuple(dict.fromkeys((*whole.packages, *fixes.part.packages))),
         compiler=compiler.compiler.path if compiler.compiler is not None else "",
         protoc=protoc.program.path if protoc.program is not None else "",
@@ -94,6 +99,13 @@ def make_plan(machine: Machine, tree: Tree, request: Request, facts: Facts) -> P
         build_dir=build_dir(case),
         test_filter=test_filter,
     )
+
+
+def _with_wheels(case: Case) -> tuple[Case, Part]:
+    release = to_lay_out(case)
+    if release is None:
+        return case, Part()
+    return replace(case, machine=machine_with(release, case), lay_out=release.id), told_before(release, case)
 
 
 def _decided(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from packaging.version import Version
-
 from caffeup.model.base import Value
 from caffeup.model.finding import Evidence, Finding, Remedy
-from caffeup.model.machine import Attempt, GpuState
+from caffeup.model.machine import Attempt, GpuState, ToolkitLayout
 from caffeup.plan.case import Case
 from caffeup.plan.part import Part, conflict, decision, line, note, remedy
-
-_WHEELS_DRIVER = Version("580")
+from caffeup.plan.wheels import WHEELS, packaged_toolkit, wheels_fit, wheels_release
 
 
 class Mode(Value, kw_only=True):
@@ -24,9 +21,10 @@ def choose_mode(case: Case) -> Mode:
     """Decide from the request, the GPUs and whether any toolkit can build."""
     if case.request.cpu:
         return _cpu(case, "asked for with --cpu")
-    usable = [one for one in case.machine.toolkits if one.nvcc and not one.missing]
-    some_nvcc = any(one.nvcc for one in case.machine.toolkits)
     state = case.machine.graphics.state
+    toolkits = [one for one in case.machine.toolkits if state is GpuState.PRESENT or one.layout is not ToolkitLayout.LAID_OUT]
+    usable = [one for one in toolkits if one.nvcc and not one.missing]
+    some_nvcc = any(one.nvcc for one in toolkits)
     if usable or (some_nvcc and state is GpuState.PRESENT) or case.request.cuda:
         because = f"there is a GPU ({_names(case)}) and a toolkit" if state is GpuState.PRESENT else "there is a CUDA toolkit"
         return _gpu(case, "asked for with --cuda" if case.request.cuda else because)
@@ -38,23 +36,11 @@ def choose_mode(case: Case) -> Mode:
         return _cpu(case, "the GPU cannot be used as things are", (_no_driver(case),))
     why = "no GPU and no CUDA toolkit" if state is GpuState.NONE else "no GPU is visible and there is no CUDA toolkit"
     if some_nvcc:
-        lacking = sorted({part for one in case.machine.toolkits if one.nvcc for part in one.missing})
+        lacking = sorted({part for one in toolkits if one.nvcc for part in one.missing})
         why = f"no GPU is visible, and the CUDA toolkit lacks {', '.join(lacking)}"
+    elif len(toolkits) < len(case.machine.toolkits):
+        why = "no GPU is visible; the CUDA that caffeup laid out is for machines with one, and with --cuda wheels for this one"
     return _cpu(case, why, notes=_unseen(case))
-
-
-def wheels_fit(case: Case) -> bool:
-    """Whether CUDA 13 from NVIDIA's wheels can serve this machine: driver 580 or newer, every GPU Turing or newer."""
-    graphics = case.machine.graphics
-    release = graphics.driver.release if graphics.driver else None
-    capabilities = [gpu.compute_capability for gpu in graphics.gpus]
-    return (
-        release is not None
-        and release >= _WHEELS_DRIVER
-        and bool(capabilities)
-        and all(cc is not None and (cc.major, cc.minor) >= (7, 5) for cc in capabilities)
-        and not case.machine.system.jetson
-    )
 
 
 def _gpu(case: Case, because: str) -> Mode:
@@ -84,12 +70,13 @@ def _cpu(case: Case, because: str, conflicts: tuple[Finding, ...] = (), notes: t
 def no_toolkit(case: Case) -> Finding:
     """A GPU and no toolkit: the ways out, the one that caffeup can go itself first."""
     ways: list[Remedy] = []
-    if wheels_fit(case):
-        ways.append(
-            remedy("use CUDA 13 from NVIDIA's own wheels, in your folder", case.again("--cuda", "wheels"), by_caffeup=True)
-        )
-    ways += _packaged(case)
+    packaged = packaged_toolkit(case)
+    if packaged is not None:
+        text = f"install the distribution's own CUDA {packaged}, which knows this GPU"
+        ways.append(remedy(text, "sudo apt-get install nvidia-cuda-toolkit"))
+    ways += _from_wheels(case)
     ways.append(remedy(f"install a CUDA toolkit: {toolkit_to_install(case)}"))
+    ways += _newer_driver(case) if not wheels_fit(case) else []
     if case.tree.cpu_only:
         ways.append(remedy("build without the GPU", case.again("--cpu")))
     return conflict(
@@ -101,18 +88,25 @@ def no_toolkit(case: Case) -> Finding:
     )
 
 
-def _packaged(case: Case) -> list[Remedy]:
-    """The distribution's own toolkit, where it knows the GPUs and the driver is new enough for it."""
-    system, graphics = case.machine.system, case.machine.graphics
-    packaged = case.facts.packaged_toolkit(system.distro, system.distro_version)
-    known = case.facts.compute_capabilities(packaged) if packaged is not None else ()
-    driver = graphics.driver.release if graphics.driver is not None else None
-    if packaged is None or driver is None or driver < Version(case.facts.minimum_driver(packaged) or "0"):
+def _from_wheels(case: Case) -> list[Remedy]:
+    release = wheels_release(case)
+    if release is None or (case.machine.graphics.gpus and not wheels_fit(case)):
         return []
-    if not graphics.gpus or any(gpu.compute_capability not in known for gpu in graphics.gpus):
+    options = ("--cuda", WHEELS) if case.machine.graphics.gpus else ("--cuda", WHEELS, "--arch", "8.6")
+    text = f"let caffeup lay out CUDA {release.cuda} from NVIDIA's wheels in your folder"
+    return [remedy(text, case.again(*options), by_caffeup=True)]
+
+
+def _newer_driver(case: Case) -> list[Remedy]:
+    """Where only the driver keeps caffeup from laying out a toolkit itself."""
+    release, graphics = wheels_release(case), case.machine.graphics
+    if release is None or not graphics.gpus:
         return []
-    text = f"install the distribution's own CUDA {packaged}, which knows this GPU"
-    return [remedy(text, "sudo apt-get install nvidia-cuda-toolkit")]
+    known = case.facts.compute_capabilities(release.cuda)
+    if any(gpu.compute_capability not in known for gpu in graphics.gpus):
+        return []
+    driver = case.facts.minimum_driver(release.cuda)
+    return [remedy(f"or install driver {driver} or newer, and restart: caffeup can then lay out CUDA {release.cuda} itself")]
 
 
 def toolkit_to_install(case: Case) -> str:

@@ -13,9 +13,10 @@ from caffeup.model.plan import Alternative
 from caffeup.plan.case import Case
 from caffeup.plan.cuda_links import reach
 from caffeup.plan.fitness import Problem, driver_too_old, problems, sass_of
-from caffeup.plan.mode import no_toolkit, toolkit_to_install, wheels_fit
+from caffeup.plan.mode import no_toolkit, toolkit_to_install
 from caffeup.plan.part import Part, conflict, decision, line, note, remedy
 from caffeup.plan.places import LINKS
+from caffeup.plan.wheels import WHEELS, wheels_fit
 
 
 class Choice(Value, kw_only=True):
@@ -28,7 +29,7 @@ class Choice(Value, kw_only=True):
 
 
 def choose_toolkit(case: Case) -> Choice:
-    """The one with the fewest problems; then the environment's own, then the newest."""
+    """The one with the fewest problems; then the environment's own, then one that was installed, then the newest."""
     asked, candidates = _asked_for(case)
     if asked is not None:
         return Choice(part=Part(conflicts=(asked,)))
@@ -37,7 +38,7 @@ def choose_toolkit(case: Case) -> Choice:
     if not candidates:
         return Choice(part=Part(conflicts=(no_toolkit(case),)))
     judged = [(one, problems(one, case)) for one in candidates]
-    judged.sort(key=lambda pair: (sum(p.weight for p in pair[1]), not _by_environment(pair[0]), _descending(pair[0].version)))
+    judged.sort(key=lambda pair: (sum(p.weight for p in pair[1]), *_rank(pair[0])))
     best, faults = judged[0]
     rejected = [
         Alternative(value=f"CUDA {one.version} in {one.root}", because="; ".join(p.words for p in bad) or _lesser(one, best))
@@ -67,18 +68,21 @@ def _asked_for(case: Case) -> tuple[Optional[Finding], tuple[Toolkit, ...]]:
     every = case.machine.toolkits
     if not wanted:
         return None, every
-    if wanted == "wheels":
-        fitting = tuple(one for one in every if one.layout is ToolkitLayout.WHEELS and one.nvcc)
+    if wanted == WHEELS:
+        fitting = tuple(one for one in every if one.layout is ToolkitLayout.LAID_OUT)
     else:
         fitting = tuple(
             one for one in every if wanted in (one.root.rstrip("/"), one.evidence.rstrip("/")) or _is_version(one, wanted)
         )
     if fitting:
         return None, fitting
+    if wanted == WHEELS:
+        why = "They are made for x86_64 and aarch64 with a recent glibc, not for Jetson boards, and need a home folder."
+        ways = (remedy(f"install a CUDA toolkit: {toolkit_to_install(case)}"),)
+        return conflict("wheels-not-for-here", "NVIDIA's wheels are not made for this machine", why, remedies=ways), ()
     there = tuple(Evidence(where=one.root, text=f"CUDA {one.version}, {one.via}") for one in every)
-    title = "CUDA from wheels is not laid out yet" if wanted == "wheels" else f"no CUDA toolkit {wanted!r}"
     ways = (remedy("name a root or a version of a toolkit that is installed", case.again()),)
-    return conflict("toolkit-not-found", title, evidence=there, remedies=ways), ()
+    return conflict("toolkit-not-found", f"no CUDA toolkit {wanted!r}", evidence=there, remedies=ways), ()
 
 
 def _is_version(toolkit: Toolkit, text: str) -> bool:
@@ -93,19 +97,24 @@ def _by_environment(toolkit: Toolkit) -> bool:
     return toolkit.via.startswith("env ")
 
 
-def _descending(version: Version) -> tuple[int, ...]:
-    return tuple(-part for part in version.release)
+def _rank(one: Toolkit) -> tuple[bool, bool, tuple[int, ...]]:
+    """The lowest first; what caffeup laid out gives way to what somebody installed."""
+    return not _by_environment(one), one.layout is ToolkitLayout.LAID_OUT, tuple(-part for part in one.version.release)
 
 
 def _lesser(one: Toolkit, best: Toolkit) -> str:
     if _by_environment(best) and not _by_environment(one):
         return f"the environment names the other one ({best.via})"
+    if one.layout is ToolkitLayout.LAID_OUT and best.layout is not ToolkitLayout.LAID_OUT:
+        return "caffeup's own gives way to one that was installed; --cuda wheels takes it"
     return "the chosen one is newer" if one.version < best.version else "found after the chosen one"
 
 
 def _because(best: Toolkit, case: Case, *, alone: bool) -> str:
     if case.request.cuda:
         return f"asked for with --cuda {case.request.cuda}"
+    if case.lay_out:
+        return "no toolkit is installed, and driver and GPU can use this one"
     if alone:
         return f"the only one ({best.via})"
     if _by_environment(best):
@@ -132,7 +141,7 @@ def _fill(best: Toolkit, case: Case) -> tuple[Remedy, ...]:
     version = f"{best.version.major}-{best.version.minor}"
     ways = []
     if wheels_fit(case):
-        ways.append(remedy("use a complete CUDA 13 from NVIDIA's own wheels", case.again("--cuda", "wheels"), by_caffeup=True))
+        ways.append(remedy("use a complete CUDA 13 from NVIDIA's own wheels", case.again("--cuda", WHEELS), by_caffeup=True))
     ways.append(
         remedy(f"install the rest of CUDA {best.version.major}.{best.version.minor} (NVIDIA's package cuda-toolkit-{version})")
     )
