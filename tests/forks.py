@@ -1,0 +1,190 @@
+"""Which forks work where: builds trees as a user does, keeps what came of it, and writes docs/forks.md from that.
+
+    python tests/forks.py run COLUMN NAME=TREE[@COMMIT] … [-- options of `caffeup up`]
+    python tests/forks.py render
+
+A tree is copied before it is built, next to where it lies in a temporary folder. COLUMN names the kind of machine and
+build (``cpu``, ``cuda13-cudnn9`` …); one file a column and tree stays in docs/forks/.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from caffeup.facts.load import load_facts
+from caffeup.model.base import Value, from_json, to_json
+from caffeup.model.outcome import Report, TestReport
+from caffeup.model.plan import Plan
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "docs" / "forks"
+PAGE = ROOT / "docs" / "forks.md"
+_COMMIT = re.compile(r"^[0-9a-f]{7,40}$")
+
+
+class Failure(Value, kw_only=True):
+    """One test that did not pass."""
+
+    name: str
+    text: str
+    known: str = ""
+
+
+class Result(Value, kw_only=True):
+    """What came of one tree in one column."""
+
+    column: str
+    fork: str
+    commit: str
+    machine: str
+    options: tuple[str, ...] = ()
+    fixes: tuple[str, ...] = ()
+    status: int
+    problem: str = ""
+    """The first words of caffeup where it did not end well."""
+    seconds: tuple[tuple[str, float], ...] = ()
+    passed: int = 0
+    tests: int = 0
+    failures: tuple[Failure, ...] = ()
+    checks: tuple[tuple[str, bool], ...] = ()
+
+
+def run(column: str, name: str, tree: Path, commit: str, options: tuple[str, ...]) -> Result:
+    """Build a copy of the tree; what came of it."""
+    with tempfile.TemporaryDirectory(prefix="caffeup-forks-") as within:
+        copy = Path(shutil.copytree(tree, Path(within, f"caffe-{name}"), symlinks=True))
+        done = subprocess.run(
+            [sys.executable, "-m", "caffeup", "up", str(copy), "--yes", "--json", *options],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        sys.stderr.write(done.stderr)
+        kept = copy / ".caffeup" / "plan.json"
+        plan = from_json(kept.read_text(encoding="utf-8"), Plan) if kept.is_file() else None
+        report = from_json(done.stdout, Report) if done.stdout.strip().startswith("{") else None
+        words = done.stderr.replace(str(copy), f"caffe-{name}").splitlines()
+        result = Result(
+            column=column,
+            fork=name,
+            commit=commit,
+            machine=_machine(plan) if plan else "",
+            options=options,
+            fixes=tuple(fix.id for fix in plan.fixes) if plan else (),
+            status=done.returncode,
+            problem="" if report else _problem(words),
+        )
+        return with_report(result, report) if report else result
+
+
+def _machine(plan: Plan) -> str:
+    wanted = ("compiler", "toolkit", "cudnn", "opencv", "python")
+    told = {one.key: one.value for one in plan.decisions if one.key in wanted}
+    return "; ".join(f"{key} {told[key]}" for key in wanted if told.get(key))
+
+
+def with_report(result: Result, report: Report) -> Result:
+    """The same with times, tests and checks."""
+    tests = report.tests or TestReport(total=0, passed=0)
+    return msgspec.structs.replace(
+        result,
+        seconds=tuple((stage.name, round(stage.seconds, 1)) for stage in report.stages if stage.state == "done"),
+        passed=tests.passed,
+        tests=tests.total,
+        failures=tuple(Failure(name=case.name, text=case.text[:200], known=case.known) for case in tests.failures),
+        checks=tuple((check.name, check.ok) for check in report.checks),
+    )
+
+
+def _problem(lines: list[str]) -> str:
+    """caffeup's own first words on what is wrong, and the first problem they name."""
+    begun = next((index for index, line in enumerate(lines) if line.startswith("caffeup: ")), len(lines))
+    said = [line.strip() for line in lines[begun:] if line.strip()]
+    named = next((line for line in said if line.startswith("problem: ")), "")
+    return " ".join([*(line.removeprefix("caffeup: ") for line in said[:1]), named.removeprefix("problem: ")]).strip()
+
+
+def render(results: list[Result]) -> str:
+    """The page, from all results."""
+    columns = sorted({one.column for one in results})
+    order = [row.id for row in load_facts().forks]
+    forks = sorted({one.fork for one in results}, key=lambda name: (order.index(name) if name in order else len(order), name))
+    found = {(one.fork, one.column): one for one in results}
+    lines = [
+        "# Which forks work where",
+        "",
+        "Written by `tests/forks.py` from real runs of `caffeup up`; nobody edits it. A cell tells the tests that passed of",
+        "those that were run, and the time of the whole run; the lists below tell what was applied, and what failed and why.",
+        "",
+        "| tree | " + " | ".join(columns) + " |",
+        "|---|" + "---|" * len(columns),
+    ]
+    for fork in forks:
+        cells = [_cell(found[fork, column]) if (fork, column) in found else "not run" for column in columns]
+        lines.append(f"| {fork} | " + " | ".join(cells) + " |")
+    for column in columns:
+        lines += ["", f"## {column}", ""]
+        for fork in forks:
+            if (fork, column) in found:
+                lines += _details(found[fork, column])
+    return "\n".join(lines) + "\n"
+
+
+def _cell(one: Result) -> str:
+    if one.problem:
+        return f"no: {one.problem}".replace("|", "\\|")
+    took = sum(seconds for _, seconds in one.seconds)
+    tests = f"{one.passed} of {one.tests}" if one.tests else "built, tests not run"
+    bad = [name for name, ok in one.checks if not ok]
+    return f"{tests}, {took / 60:.1f} min" + (f"; checks that failed: {', '.join(bad)}" if bad else "")
+
+
+def _details(one: Result) -> list[str]:
+    commit = one.commit[:10] if _COMMIT.match(one.commit) else one.commit
+    lines = [f"**{one.fork}** {commit}: {one.machine or 'no plan'}" + (f"; `{' '.join(one.options)}`" if one.options else ""), ""]
+    lines.append(f"- applied: {', '.join(f'`{fix}`' for fix in one.fixes) or 'nothing'}")
+    if one.seconds:
+        lines.append("- seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in one.seconds))
+    if one.problem:
+        lines.append(f"- exit code {one.status}: {one.problem}")
+    reasons: dict[str, list[str]] = {}
+    for case in one.failures:
+        reasons.setdefault(case.known or f"not known of this tree: {case.text}", []).append(case.name)
+    for why, names in reasons.items():
+        shown = ", ".join(f"`{name}`" for name in names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        lines.append(f"- failed: {shown}: {why}")
+    return [*lines, ""]
+
+
+def main(words: list[str]) -> int:
+    """Run and keep, or write the page."""
+    if words[:1] == ["render"]:
+        results = [from_json(path.read_text(encoding="utf-8"), Result) for path in sorted(RESULTS.glob("*.json"))]
+        PAGE.write_text(render(results), encoding="utf-8")
+        return 0
+    if len(words) < 3 or words[0] != "run":
+        sys.stderr.write(__doc__ or "")
+        return 2
+    trees: list[str] = words[2:]
+    options: tuple[str, ...] = ()
+    if "--" in trees:
+        cut = trees.index("--")
+        trees, options = trees[:cut], tuple(trees[cut + 1 :])
+    for given in trees:
+        name, _, rest = given.partition("=")
+        tree, _, commit = rest.partition("@")
+        result = run(words[1], name, Path(tree), commit, options)
+        (RESULTS / f"{name}.{words[1]}.json").write_text(to_json(result) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

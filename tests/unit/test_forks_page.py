@@ -1,0 +1,48 @@
+"""docs/forks.md is what the results say, and a result says what came of a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from caffeup.model.base import from_json
+from caffeup.model.outcome import Check, Report, StageOutcome, TestCase, TestReport
+from forks import PAGE, RESULTS, Result, render, with_report
+
+BLANK = Result(column="cpu", fork="ssd", commit="4817bf8b4200b35ada8ed0dc378dceaf38c539e4", machine="compiler g++", status=0)
+
+
+def test_the_page_is_written_from_the_results() -> None:
+    results = [from_json(path.read_text(encoding="utf-8"), Result) for path in sorted(RESULTS.glob("*.json"))]
+    if not results:
+        pytest.skip("no results yet")
+    assert PAGE.read_text(encoding="utf-8") == render(results)
+
+
+def test_a_report_becomes_a_row() -> None:
+    report = Report(
+        tree="somewhere",
+        stages=(StageOutcome(name="build", state="done", seconds=61.23), StageOutcome(name="test", state="unchanged")),
+        tests=TestReport(
+            total=3,
+            passed=1,
+            failures=(
+                TestCase(name="A.b", state="failed", text="x", known="it reads a file that is not here"),
+                TestCase(name="C.d", state="aborted", text="Check failed"),
+            ),
+        ),
+        checks=(Check(name="import caffe", ok=False, result="no"),),
+    )
+    result = with_report(BLANK, report)
+    assert (result.passed, result.tests, result.seconds) == (1, 3, (("build", 61.2),))
+    page = render([result])
+    assert "| ssd | 1 of 3, 1.0 min; checks that failed: import caffe |" in page
+    assert "- failed: `A.b`: it reads a file that is not here" in page
+    assert "- failed: `C.d`: not known of this tree: Check failed" in page
+
+
+def test_what_went_wrong_is_told_and_what_was_not_run_too() -> None:
+    refused = Result(column="gpu", fork="an own one", commit="", machine="", status=3, problem="1 thing | stands in the way.")
+    page = render([BLANK, refused])
+    assert "| ssd | built, tests not run, 0.0 min | not run |" in page
+    assert "| an own one | not run | no: 1 thing \\| stands in the way. |" in page
+    assert "- exit code 3: 1 thing | stands in the way." in page
