@@ -7,13 +7,16 @@ import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Optional
 
+from caffeup.app.laying_out import cuda_home, remove_cuda
 from caffeup.app.session import Session
 from caffeup.app.state import FOLDER, exclusive, load_state
 from caffeup.app.ui import Ui
 from caffeup.errors import UsageError
 from caffeup.model.base import Value
 from caffeup.patch import engine
+from caffeup.plan.wheels import size
 
 _LOGS = ("logs", "tmp")
 
@@ -27,13 +30,29 @@ class Size(Value):
 
 
 def sizes(session: Session, root: Path) -> tuple[Size, ...]:
-    """What was built, logs, and the rest of what caffeup keeps."""
+    """What was built, logs, the rest of what caffeup keeps, and the CUDA that all trees share."""
     home = root / FOLDER
     logs = sum(_size(home / name) for name in _LOGS)
     found = [Size(what="products", path=str(path), bytes=_size(path)) for path in _products(session, root)]
     found.append(Size(what="logs", path=str(home / "logs"), bytes=logs))
     found.append(Size(what="kept by caffeup", path=str(home), bytes=max(_size(home) - logs, 0)))
+    found += [shared] if (shared := cuda_size(session)) is not None else []
     return tuple(one for one in found if one.bytes)
+
+
+def cuda_size(session: Session) -> Optional[Size]:
+    """What was laid out from NVIDIA's wheels, for all trees; None where there is nothing."""
+    home = cuda_home(session)
+    return Size(what="CUDA for all trees", path=str(home), bytes=_size(home)) if home is not None else None
+
+
+def clean_cuda(session: Session, ui: Ui) -> Iterator[str]:
+    """Remove it after a question; trees that were built with it stop working."""
+    shared = cuda_size(session)
+    if shared is None:
+        yield "nothing was laid out from NVIDIA's wheels"
+    elif ui.ask(f"Remove {shared.path} ({size(shared.bytes)})? Trees that were built with it need it to run."):
+        yield remove_cuda(Path(shared.path))
 
 
 def clean_tree(session: Session, ui: Ui, root: Path, *, products: bool, logs: bool, everything: bool) -> Iterator[str]:

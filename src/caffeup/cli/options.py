@@ -22,7 +22,7 @@ Cpu = Annotated[bool, typer.Option("--cpu", help="Build without CUDA.")]
 NoCudnn = Annotated[bool, typer.Option("--no-cudnn", help="Build with CUDA but without cuDNN.")]
 NoOpencv = Annotated[bool, typer.Option("--no-opencv", help="Build without OpenCV.")]
 Arch = Annotated[str, typer.Option("--arch", metavar="LIST", help="Compute capabilities to build for: native, all, or 8.6,8.9.")]
-Cuda = Annotated[str, typer.Option("--cuda", metavar="ROOT", help="The toolkit to use: its root or its version.")]
+Cuda = Annotated[str, typer.Option("--cuda", metavar="ROOT", help="The toolkit to use: its root, its version, or wheels.")]
 Python = Annotated[str, typer.Option("--python", metavar="EXE", help="The Python to build pycaffe for; none: no pycaffe.")]
 Blas = Annotated[str, typer.Option("--blas", metavar="NAME", help="open, atlas or mkl.")]
 Jobs = Annotated[
