@@ -9,6 +9,7 @@ import msgspec
 
 from caffeup.app.dependencies import install_missing
 from caffeup.app.diagnosing import diagnose_failure
+from caffeup.app.laying_out import lay_out_toolkit
 from caffeup.app.obtain import Wanted, obtain, resolve
 from caffeup.app.planning import Planned, read_plan
 from caffeup.app.session import Session
@@ -106,6 +107,10 @@ class Up:
             machine = install_missing(self._session, self._ui, self._stages, machine, plan)
             plan = self._session.plan(machine, tree, self._request)
         self._refuse_or_go_on(plan)
+        if plan.lay_out:
+            machine = lay_out_toolkit(self._session, self._ui, self._stages, machine, plan)
+            plan = given or self._session.plan(machine, tree, self._request)
+            self._refuse_or_go_on(plan)
         with self._stages.step("plan") as say:
             say(_plan_in_short(plan, tree))
         if self._stages.state.stages == ():
