@@ -72,7 +72,7 @@ def verify_tree(session: Session, planned: Planned) -> tuple[Check, ...]:
     """Prove that what was built works."""
     from caffeup.verify import verify  # noqa: PLC0415  # reads ELF files: only where something is verified
 
-    return verify(build_of(session, planned.plan, planned.machine), gpu=bool(planned.machine.graphics.gpus))
+    return verify(build_of(session, planned.plan, planned.machine), gpus=planned.machine.graphics.gpus)
 
 
 def environment(plan: Plan) -> tuple[tuple[str, tuple[str, ...]], ...]:

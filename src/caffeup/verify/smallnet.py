@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-# Layers name the CAFFE engine: a cuDNN layer needs a GPU even in CPU mode. ENGINE is replaced for the GPU's second round.
+# Layers name the CAFFE engine: a cuDNN layer needs a GPU even in CPU mode.
 NET = """\
 name: "caffeup_small"
 force_backward: true
 input: "data"
 input_shape { dim: 2 dim: 3 dim: 5 dim: 5 }
 layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
-  convolution_param { num_output: 4 kernel_size: 3 pad: 1 engine: ENGINE } }
-layer { name: "relu" type: "ReLU" bottom: "conv" top: "relu" relu_param { engine: ENGINE } }
+  convolution_param { num_output: 4 kernel_size: 3 pad: 1 engine: CAFFE } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "relu" relu_param { engine: CAFFE } }
 layer { name: "out" type: "InnerProduct" bottom: "relu" top: "out" inner_product_param { num_output: 3 } }
 """
 
@@ -27,13 +27,8 @@ RUN = """\
 import json, sys
 import numpy as np
 import caffe
-path, mode = sys.argv[1], sys.argv[2]
-if mode == 'gpu':
-    caffe.set_device(int(sys.argv[3]))
-    caffe.set_mode_gpu()
-else:
-    caffe.set_mode_cpu()
-net = caffe.Net(path, caffe.TEST)
+caffe.set_mode_cpu()
+net = caffe.Net(sys.argv[1], caffe.TEST)
 rng = np.random.RandomState(7)
 x = rng.uniform(-1, 1, (2, 3, 5, 5))
 w, b = rng.uniform(-1, 1, (4, 3, 3, 3)), rng.uniform(-1, 1, 4)
