@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from caffeup.app.session import Session
@@ -111,6 +112,52 @@ def test_plan_of_a_tree(tiny: Path, capsys: Captured) -> None:
     assert "mode" in capsys.readouterr().err
     assert main(["plan", str(tiny), "--why-not", "8.6"]) == 0
     assert "without CUDA" in capsys.readouterr().out
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = tuple(one for one in MACHINE.programs if one.name not in {"git", "make", "protoc"})
+    machine = msgspec.structs.replace(MACHINE, compilers=(), libraries=(), programs=programs)
+    monkeypatch.setattr(Session, "machine", lambda *_named: machine)
+    monkeypatch.setattr("caffeup.source.git.answers", lambda url, _host: "BVLC" in url)
+
+
+@pytest.mark.usefixtures("bare")
+class TestOnABareMachine:
+    def test_the_doctor_lists_what_is_missing_and_the_command(self, capsys: Captured) -> None:
+        assert main(["doctor"]) == 1
+        said = capsys.readouterr().out
+        for part in ("g++:", "make:", "Boost:", "apt-get install", "libboost-system-dev"):
+            assert part in said
+        assert main(["doctor", "--json"]) == 1
+        found = {one["id"]: one for one in json.loads(capsys.readouterr().out)}
+        assert "protobuf-compiler" in found["missing-needed"]["remedies"][0]["commands"][-1]
+        assert found["missing-optional"]["severity"] == "note"
+
+    def test_a_dry_run_shows_the_command_and_says_that_something_is_missing(self, capsys: Captured) -> None:
+        assert main(["up", "bvlc", "--dry-run"]) == 8
+        captured = capsys.readouterr()
+        assert " git ca-certificates g++ " in captured.out
+        assert "would fetch https://github.com/BVLC/caffe into " in captured.err
+
+    def test_a_dry_run_shows_the_substitute(self, capsys: Captured) -> None:
+        assert main(["up", "ssd", "--dry-run"]) == 8
+        captured = capsys.readouterr()
+        assert "brocolli can be had instead of ssd" in captured.err
+        assert " git " not in captured.out, "an archive needs no git"
+
+    def test_a_dry_run_ends_where_nothing_can_be_had(self, capsys: Captured) -> None:
+        assert main(["up", "nvidia", "--dry-run"]) == 7
+        assert "cannot reach" in capsys.readouterr().err
+
+    def test_a_plan_says_it_too(self, tiny: Path, capsys: Captured) -> None:
+        assert main(["plan", str(tiny)]) == 8
+        assert "apt-get install" in capsys.readouterr().out
+
+
+def test_the_doctor_is_content_with_a_machine_that_has_all(capsys: Captured) -> None:
+    assert main(["doctor"]) == 0
+    assert "missing" not in capsys.readouterr().out
 
 
 def test_configure_to_stdout_touches_nothing(tiny: Path, capsys: Captured) -> None:

@@ -42,8 +42,8 @@ class Quiet:
     def end(self, outcome: StageOutcome) -> None:
         self.ended.append(outcome)
 
-    def say(self, text: str) -> None:
-        self.said.append(text)
+    def say(self, text: str, commands: tuple[str, ...] = ()) -> None:
+        self.said += [text, *commands]
 
     def show_plan(self, plan: Plan) -> None:
         self.plans.append(plan)
@@ -153,8 +153,8 @@ def test_a_folder_that_is_no_tree_is_refused_and_left_alone(tmp_path: Path) -> N
 def test_dry_run_touches_nothing(tiny: Path) -> None:
     before = source_stamp(tiny)
     listing = sorted(str(path) for path in tiny.rglob("*"))
-    plan = Up(OnDebian(), Quiet(), Request(source=str(tiny), python="none")).preview()
-    assert plan.tree == str(tiny)
+    planned = Up(OnDebian(), Quiet(), Request(source=str(tiny), python="none")).preview()
+    assert planned.plan.tree == str(tiny)
     assert sorted(str(path) for path in tiny.rglob("*")) == listing
     assert source_stamp(tiny) == before
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shutil
 from contextlib import closing
-from typing import Optional
 
 from caffeup.app.installing import Watched
+from caffeup.app.missing import to_install
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages
 from caffeup.app.ui import Ui
 from caffeup.deps.install import install
-from caffeup.deps.system import InstallPlan, install_plan
+from caffeup.deps.system import InstallPlan
 from caffeup.errors import CaffeupError, DependencyError
-from caffeup.model.machine import Machine, Python
+from caffeup.model.machine import Machine
 from caffeup.model.plan import Plan
 from caffeup.plan.packages import required
 
@@ -27,7 +27,7 @@ def install_missing(
     """
     rows = only or plan.packages
     needed = set(only or required(plan))
-    wanted = install_plan(machine.system, rows, session.facts, _python(machine, plan))
+    wanted = to_install(session, machine, plan, rows)
     if not wanted.packages and not needed:
         return machine
     with stages.step("dependencies", "installing …") as say:
@@ -41,10 +41,6 @@ def install_missing(
     return session.machine(machine.prefixes, plan.request.python, plan.request.cuda)
 
 
-def _python(machine: Machine, plan: Plan) -> Optional[Python]:
-    return next((one for one in machine.pythons if one.executable == plan.python), None)
-
-
 def _install(session: Session, ui: Ui, wanted: InstallPlan) -> str:
     for one in wanted.unavailable:
         ui.say(f"{one.row}: {one.why}")
@@ -55,7 +51,7 @@ def _install(session: Session, ui: Ui, wanted: InstallPlan) -> str:
             commands=tuple(command for one in wanted.unavailable for command in one.commands),
         )
     if wanted.command:
-        ui.say(f"missing; this installs it:\n  {' && '.join((*wanted.first, wanted.command))}")
+        ui.say("missing; this installs it:", (" && ".join((*wanted.first, wanted.command)),))
     with closing(Watched(session.host.env, ui.progress("dependencies"))) as run:
         try:
             done = install(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from caffeup.app.missing import told_together
+from caffeup.app.obtain import resolve
 from caffeup.app.planning import plan_for
 from caffeup.app.session import Session, find_tree
 from caffeup.model.finding import Finding
@@ -9,9 +11,21 @@ from caffeup.model.plan import Request
 
 
 def examine(session: Session, named: str, request: Request) -> tuple[Finding, ...]:
-    """Findings about the machine and, where a tree is named, about the tree and its plan."""
+    """Findings about the machine and what a build lacks on it; where a tree is named, about the tree and its plan too."""
     if not named:
-        return session.machine(request.prefixes, request.python, request.cuda).findings
+        return _machine_alone(session, request)
     planned = plan_for(session, named, request, root=find_tree(named))
-    found = (*planned.machine.findings, *planned.tree.findings, *planned.plan.conflicts, *planned.plan.notes)
-    return tuple({one.id + one.title: one for one in found}.values())
+    plan = told_together(session, planned.machine, planned.plan)
+    return _once(*planned.machine.findings, *planned.tree.findings, *plan.conflicts, *plan.notes)
+
+
+def _machine_alone(session: Session, request: Request) -> tuple[Finding, ...]:
+    """As for a usual tree; of its plan only what stands in the way, and what is missing."""
+    machine = session.machine(request.prefixes, request.python, request.cuda)
+    plan = session.plan(machine, resolve(request, session.facts).assumed, request)
+    missing = (one for one in told_together(session, machine, plan).notes if one.id.startswith("missing-"))
+    return _once(*machine.findings, *plan.conflicts, *missing)
+
+
+def _once(*findings: Finding) -> tuple[Finding, ...]:
+    return tuple({one.id + one.title: one for one in findings}.values())

@@ -17,7 +17,7 @@ from caffeup.facts.tables import Facts
 from caffeup.model.plan import Request
 from caffeup.model.tree import Origin, Tree
 from caffeup.source.catalogue import named, substitute_for
-from caffeup.source.fetch import default_folder, fetch
+from caffeup.source.fetch import default_folder, fetch, reach
 from caffeup.source.origin import recorded_origin
 from caffeup.source.problems import Unreachable
 
@@ -75,15 +75,34 @@ def obtain(session: Session, ui: Ui, stages: Stages, request: Request, wanted: W
         if other is None:
             raise
         ui.say(f"{error.brief}")
-        if not ui.ask(_offer(wanted.source, other)):
+        if not ui.ask(f"{_offer(wanted.source, other)}\nTake {other.id} in its place?"):
             raise
         into = as_path(request.into or default_folder(other.id, session.facts)).absolute()
         return _fetch(session, ui, stages, other.id, into, wanted.source)
 
 
+def look_ahead(session: Session, ui: Ui, request: Request) -> Wanted:
+    """What ``obtain`` would bring, told beforehand; the substitute where the host of the wanted one cannot be reached."""
+    wanted = resolve(request, session.facts)
+    if wanted.here:
+        ui.say(f"the tree is here: {wanted.folder}")
+        return wanted
+    try:
+        address = reach(wanted.source, session.facts, session.host)
+    except Unreachable as error:
+        other = substitute_for(wanted.source, session.facts)
+        if other is None:
+            raise
+        ui.say(error.brief)
+        ui.say(_offer(wanted.source, other))
+        return resolve(msgspec.structs.replace(request, source=other.id), session.facts)
+    ui.say(f"would fetch {address} into {wanted.folder}")
+    return wanted
+
+
 def _offer(source: str, other: Fork) -> str:
     lacks = f" It lacks: {'; '.join(other.lacks)}." if other.lacks else ""
-    return f"{other.id} can be had instead of {source}: {other.title}.{lacks}\nTake {other.id} in its place?"
+    return f"{other.id} can be had instead of {source}: {other.title}.{lacks}"
 
 
 def _fetch(session: Session, ui: Ui, stages: Stages, source: str, folder: Path, asked_for: str) -> Path:

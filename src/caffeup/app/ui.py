@@ -18,8 +18,8 @@ class Ui(Protocol):
     def end(self, outcome: StageOutcome) -> None:
         """A stage ended."""
 
-    def say(self, text: str) -> None:
-        """One line of news."""
+    def say(self, text: str, commands: tuple[str, ...] = ()) -> None:
+        """One line of news, and commands that belong to it."""
 
     def show_plan(self, plan: Plan) -> None:
         """What was decided, and why, before it is done."""

@@ -10,7 +10,8 @@ import msgspec
 from caffeup.app.dependencies import install_missing
 from caffeup.app.diagnosing import diagnose_failure
 from caffeup.app.laying_out import lay_out_toolkit
-from caffeup.app.obtain import Wanted, obtain, resolve
+from caffeup.app.missing import without_git
+from caffeup.app.obtain import Wanted, look_ahead, obtain, resolve
 from caffeup.app.planning import Planned, read_plan
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages, digest
@@ -42,12 +43,15 @@ class Up:
         self._request = request
         self._stages = Stages(ui)
 
-    def preview(self) -> Plan:
+    def preview(self) -> Planned:
         """The plan, for the tree that is here or for what is known of the one that would be fetched. Touches nothing."""
         machine = self._session.machine(self._request.prefixes, self._request.python, self._request.cuda)
-        wanted = resolve(self._request, self._session.facts)
+        wanted = look_ahead(self._session, self._ui, self._request)
         tree = self._session.tree(wanted.folder) if wanted.here else wanted.assumed
-        return self._session.plan(machine, tree, self._request)
+        plan = self._session.plan(machine, tree, self._request)
+        if wanted.needs_git and not _has_git(machine):
+            plan = without_git(plan)
+        return Planned(wanted.folder, machine, tree, plan)
 
     def run(self) -> Report:
         """Everything."""
@@ -76,7 +80,7 @@ class Up:
         """Say what is in the way before anything is downloaded; a missing git is installed first."""
         plan = self._session.plan(machine, wanted.assumed, self._request)
         self._refuse_or_go_on(plan)
-        if wanted.needs_git and not any(program.name == "git" for program in machine.programs):
+        if wanted.needs_git and not _has_git(machine):
             return install_missing(self._session, self._ui, self._stages, machine, plan, only=("git",))
         return machine
 
@@ -216,6 +220,10 @@ def require_tests(report: Report) -> None:
         commands=(f"caffeup up {report.tree} --no-tests",),
         log=log,
     )
+
+
+def _has_git(machine: Machine) -> bool:
+    return any(program.name == "git" for program in machine.programs)
 
 
 def _library(plan: Plan) -> bool:

@@ -1,8 +1,9 @@
-"""What the person types to call this program: ``caffeup``, or the script of a checkout."""
+"""Commands as this person can type them: the program's name, and the way to become root."""
 
 from __future__ import annotations
 
 import os
+import shutil
 
 
 def name() -> str:
@@ -13,3 +14,16 @@ def name() -> str:
 def as_typed(command: str) -> str:
     """A command to paste, with the name that works for this person."""
     return f"{name()}{command.removeprefix('caffeup')}" if command.startswith("caffeup ") else command
+
+
+def prompted(command: str) -> str:
+    """A command behind the prompt of who has to type it: ``$ sudo apt-get …``; where there is no sudo, ``as root: apt-get …``."""
+    steps = command.split(" && ")
+    if not any(step.startswith("sudo ") for step in steps) or _has_sudo():
+        return f"$ {as_typed(command)}"
+    plain = " && ".join(step.removeprefix("sudo ") for step in steps)
+    return f"$ {plain}" if os.geteuid() == 0 else f"as root: {plain}"
+
+
+def _has_sudo() -> bool:
+    return os.geteuid() != 0 and shutil.which("sudo") is not None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from caffeup import __version__
 from caffeup.cli import show
-from caffeup.cli.called import as_typed
+from caffeup.cli.called import prompted
 from caffeup.errors import BUG, CLOSED_PIPE, INTERRUPTED, CaffeupError, DiskError, UsageError
 
 _DISK = {
@@ -92,7 +92,7 @@ def _expected(error: CaffeupError) -> Iterator[str]:
     if error.advice:
         yield f"  {error.advice}"
     for command in error.commands:
-        yield f"  $ {as_typed(command)}"
+        yield f"  {prompted(command)}"
     if error.log:
         yield f"  full log: {error.log}"
 

@@ -24,6 +24,7 @@ def plan(
 
     Touches nothing.
     """
+    from caffeup.app.missing import code_of, told_together
     from caffeup.app.planning import parse_capability, plan_for
     from caffeup.app.session import Session
     from caffeup.cli import show
@@ -44,5 +45,6 @@ def plan(
         reasons = why(planned.plan, planned.machine, session.facts, parse_capability(why_not))
         typer.echo(to_json(reasons) if json else "\n".join(reasons) or f"{why_not} is built for.")
     else:
-        typer.echo(to_json(planned.plan) if json else "\n".join(show.plan(planned.plan)))
-    raise typer.Exit(3 if planned.plan.conflicts else 0)
+        told = told_together(session, planned.machine, planned.plan)
+        typer.echo(to_json(planned.plan) if json else "\n".join(show.plan(told)))
+    raise typer.Exit(code_of(planned.plan))

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from caffeup.app.words import graphics_line, system_line, tests_in_short
-from caffeup.cli.called import as_typed
+from caffeup.cli.called import as_typed, prompted
 from caffeup.model.finding import Confidence, Finding, Severity
 from caffeup.model.machine import Machine
 from caffeup.model.outcome import Check, PatchEntry, Report, TestReport
@@ -75,7 +75,7 @@ def finding(one: Finding) -> Iterator[str]:
     for remedy in one.remedies:
         yield from _wrapped("mend  ", remedy.text)
         for command in remedy.commands:
-            yield f"          $ {as_typed(command)}"
+            yield f"          {prompted(command)}"
 
 
 def findings(many: Iterable[Finding]) -> Iterator[str]:

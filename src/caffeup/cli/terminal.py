@@ -8,6 +8,7 @@ from typing import IO
 
 from caffeup.build.progress import Bar, Plain, Progress
 from caffeup.cli import show
+from caffeup.cli.called import prompted
 from caffeup.model.outcome import StageOutcome
 from caffeup.model.plan import Plan
 
@@ -31,9 +32,10 @@ class Terminal:
         word = "" if outcome.state == "done" else f"{outcome.state}: " if outcome.summary else outcome.state
         self._write(("\r\x1b[K" if self._live else "") + f"{outcome.name:<13}{word}{outcome.summary}{took}\n")
 
-    def say(self, text: str) -> None:
-        """One line of news."""
-        self._write(("\r\x1b[K" if self._live else "") + f"{text}\n")
+    def say(self, text: str, commands: tuple[str, ...] = ()) -> None:
+        """One line of news, and commands that belong to it."""
+        lines = (text, *(f"  {prompted(command)}" for command in commands))
+        self._write(("\r\x1b[K" if self._live else "") + "\n".join(lines) + "\n")
 
     def show_plan(self, plan: Plan) -> None:
         """Decisions with reasons."""

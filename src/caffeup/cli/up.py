@@ -20,6 +20,7 @@ def up(
 
     Detect, plan, fetch, install what is missing, configure, patch, build, test, pycaffe, verify. Again: only what changed.
     """
+    from caffeup.app.missing import code_of, told_together
     from caffeup.app.session import Session
     from caffeup.app.up import Up, require_tests
     from caffeup.cli import show
@@ -27,11 +28,12 @@ def up(
     from caffeup.model.base import to_json
 
     request = make_request(**wishes)
-    run = Up(Session(), Terminal(yes=request.yes), request)
+    session = Session()
+    run = Up(session, Terminal(yes=request.yes), request)
     if dry_run:
-        plan = run.preview()
-        typer.echo(to_json(plan) if json else "\n".join(show.plan(plan)))
-        raise typer.Exit(3 if plan.conflicts else 0)
+        planned = run.preview()
+        typer.echo(to_json(planned.plan) if json else "\n".join(show.plan(told_together(session, planned.machine, planned.plan))))
+        raise typer.Exit(code_of(planned.plan))
     report = run.run()
     typer.echo(to_json(report) if json else "\n".join(show.report(report)))
     require_tests(report)

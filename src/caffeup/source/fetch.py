@@ -101,6 +101,15 @@ def fetch(
         ) from problem
 
 
+def reach(source: str, facts: Facts, host: Host) -> str:
+    """The address that ``fetch`` would ask; raise ``Unreachable`` where nobody answers there. Nothing is written."""
+    place = resolve(source, facts)
+    shown = without_credentials(place.url)
+    if place.kind == "git" and not git.answers(place.url, host):
+        raise Unreachable(f"cannot reach {shown}", advice="Check the network, and git's proxy settings.")
+    return shown or place.path or f"{place.name} from the Python package index"
+
+
 def _from_catalogue(row: Fork, revision: str) -> Place:
     if row.sdist is not None:
         if revision:

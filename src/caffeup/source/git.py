@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
 from caffeup.errors import CaffeupError, SourceError, UsageError
+from caffeup.host import Host
 from caffeup.source.checkout import COMMIT, read_checkout, without_credentials
 from caffeup.source.problems import NoAccess, NotFetched, Unreachable, disk_error
 from caffeup.source.progress import Progress, silent
@@ -25,6 +26,8 @@ PROTOCOLS = "file:git:http:https:ssh"
 CHUNK = 1 << 16
 SILENCE = 60.0
 """Seconds without a word from git after which the host counts as unreachable."""
+LOOK = 15.0
+"""Seconds for a look whether a host answers."""
 URL = re.compile(r"(?:https?|ssh|git|file)://[^\s]+")
 SCP = re.compile(r"(?:[A-Za-z0-9_.+-]+@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?!//|:)[^\s:][^\s]*")
 REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]*")
@@ -118,6 +121,23 @@ def clone(
     )
     if commit:
         _check_out(runner, into, commit)
+
+
+def answers(url: str, host: Host) -> bool:
+    """Whether there is a repository at the address: git's word, with the user's settings; where git is missing, the server's."""
+    checked_url(url)
+    if host.which("git"):
+        options = [word for option in OPTIONS for word in ("-c", option)]
+        asked = host.run(("git", *options, "ls-remote", "--quiet", "--", url, "HEAD"), timeout=LOOK)
+        return asked is not None and asked.status == 0
+    if not url.startswith(("http://", "https://")):
+        return True
+    import requests  # noqa: PLC0415  # takes longer to load than most commands run
+
+    try:
+        return requests.get(f"{url}/info/refs?service=git-upload-pack", timeout=LOOK, stream=True).ok
+    except requests.RequestException:
+        return False
 
 
 def _check_out(runner: _Runner, into: Path, commit: str) -> None:
