@@ -58,7 +58,8 @@ def _lay_out(session: Session, ui: Ui, release: CudaFromWheels, root: Path) -> N
     def show(what: str, done: int, total: int) -> None:
         elapsed = time.monotonic() - began
         if elapsed > _QUICK:
-            shown.show(Status(done=done >> 20, total=total >> 20 or None, current=f"MiB, {what}", elapsed=elapsed))
+            share = round(100 * done / total) if total else 0
+            shown.show(Status(done=share, total=100 if total else None, current=f"% {what}" if total else what, elapsed=elapsed))
 
     try:
         lay_out(release, root, fetch=fetch, free_bytes=lambda folder: shutil.disk_usage(folder).free, progress=show)

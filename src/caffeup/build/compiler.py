@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,8 @@ from caffeup.disk import read_plain, write_atomically
 from caffeup.errors import BuildFailed, CaffeupError
 from caffeup.stream import Captured, run_capture
 
+_SCRIPTS = ".caffeup/ccache"
+_TOOLKIT = ".caffeup/cuda"
 _TRIAL = (
     '#include <string>\n#include <vector>\nint main() { std::vector<std::string> v(1, "x"); return v[0].size() == 1 ? 0 : 1; }\n'
 )
@@ -30,13 +33,14 @@ def check_compiler(root: Path, compiler: str, env: Mapping[str, str]) -> None:
         )
 
 
-def _try(root: Path, compiler: str, env: Mapping[str, str]) -> Captured:
+def _try(root: Path, compiler: str, env: Mapping[str, str], *options: str, kind: str = "cpp") -> Captured:
     folder = root / ".caffeup" / "tmp"
-    write_atomically(folder / "trial.cpp", _TRIAL)
+    source = folder / f"trial.{kind}"
+    write_atomically(source, _TRIAL)
     product = folder / "trial.out"
     try:
         return run_capture(
-            (compiler, str(folder / "trial.cpp"), "-o", str(product)),
+            (compiler, *options, str(source), "-o", str(product)),
             cwd=str(root),
             env={**env, "TMPDIR": str(folder)},
             timeout=60,
@@ -45,7 +49,7 @@ def _try(root: Path, compiler: str, env: Mapping[str, str]) -> Captured:
         return Captured(status=127, output=error.brief)
     finally:
         product.unlink(missing_ok=True)
-        (folder / "trial.cpp").unlink(missing_ok=True)
+        source.unlink(missing_ok=True)
 
 
 def through_ccache(root: Path, compiler: str, ccache: str, env: Mapping[str, str]) -> str:
@@ -56,9 +60,35 @@ def through_ccache(root: Path, compiler: str, ccache: str, env: Mapping[str, str
     """
     if not ccache or not compiler:
         return ""
-    name = f".caffeup/ccache/{Path(compiler).name}"
-    script = root / name
-    text = f'#!/bin/sh\nexec {shlex.quote(ccache)} {shlex.quote(compiler)} "$@"\n'
+    name = f"{_SCRIPTS}/{Path(compiler).name}"
+    _write_script(root / name, f'#!/bin/sh\nexec {shlex.quote(ccache)} {shlex.quote(compiler)} "$@"\n')
+    return f"./{name}" if _try(root, str(root / name), env).status == 0 else ""
+
+
+def nvcc_through_ccache(root: Path, compiler: str, ccache: str, env: Mapping[str, str]) -> dict[str, str]:
+    """Make's variables that send nvcc through ccache; empty where that does not work.
+
+    Caffe's Makefile calls ``$(CUDA_DIR)/bin/nvcc``, so CUDA_DIR names a folder with our script for nvcc and links for all else
+    that the toolkit has. Headers keep the name that a plain ``make`` has for them: the dependency files hold it.
+    ccache does not see the host compiler in ``-ccbin=``, so it is told to look at it.
+    """
+    toolkit = root / _TOOLKIT
+    nvcc = Path(os.path.realpath(toolkit / "bin")) / "nvcc"  # nvcc finds the rest of its toolkit by the name it is called by
+    if not ccache or not compiler or not nvcc.is_file():
+        return {}
+    name = f"{_SCRIPTS}/cuda"
+    files = f'CCACHE_EXTRAFILES="${{CCACHE_EXTRAFILES:+$CCACHE_EXTRAFILES:}}"{shlex.quote(compiler)}'
+    script = f'#!/bin/sh\n{files} exec {shlex.quote(ccache)} {shlex.quote(str(nvcc))} "$@"\n'
+    _write_script(root / name / "bin" / "nvcc", script)
+    for part in toolkit.iterdir():
+        link = root / name / part.name
+        if part.name != "bin" and not link.is_symlink():
+            link.symlink_to(f"../../cuda/{part.name}")
+    tried = _try(root, str(root / name / "bin" / "nvcc"), env, f"-ccbin={compiler}", "-c", kind="cu")
+    return {"CUDA_DIR": name, "CUDA_INCLUDE_DIR": f"{_TOOLKIT}/include"} if tried.status == 0 else {}
+
+
+def _write_script(script: Path, text: str) -> None:
     try:
         same = read_plain(script) == text.encode("utf-8", "surrogateescape")
     except OSError:
@@ -66,4 +96,3 @@ def through_ccache(root: Path, compiler: str, ccache: str, env: Mapping[str, str
     if not same:
         write_atomically(script, text)
     script.chmod(0o755)
-    return f"./{name}" if _try(root, str(script), env).status == 0 else ""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
-from caffeup.build.compiler import check_compiler, through_ccache
+from caffeup.build.compiler import check_compiler, nvcc_through_ccache, through_ccache
 from caffeup.build.debris import remove_debris
 from caffeup.build.logs import log_path
 from caffeup.build.makefile import Variables
@@ -61,7 +61,11 @@ def compiler_for(build: Build) -> dict[str, str]:
         return {}
     check_compiler(build.path, compiler, env)
     wrapped = through_ccache(build.path, compiler, build.ccache, env)
-    return {"CXX": wrapped} if wrapped else {}
+    if not wrapped:
+        return {}
+    set_anyway = any(line.key == "CUDA_DIR" and line.override for line in build.plan.config)  # no command line changes that
+    cuda = nvcc_through_ccache(build.path, compiler, build.ccache, env) if build.plan.gpu and not set_anyway else {}
+    return {"CXX": wrapped, **cuda}
 
 
 def make_goals(
