@@ -92,6 +92,12 @@ class Busy(CaffeupError):
     exit_code = 11
 
 
+class NotBuilt(CaffeupError):
+    """The tree is one, but nothing is built in it yet."""
+
+    exit_code = 12
+
+
 BUG = 70
 """Exit code for a fault of caffeup itself."""
 

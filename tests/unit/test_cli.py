@@ -186,11 +186,25 @@ def test_clean_shows_sizes_and_removes_only_with_consent(tiny: Path, capsys: Cap
     capsys.readouterr()
     assert main(["clean", str(tiny)]) == 0
     assert "kept by caffeup" in capsys.readouterr().out
-    assert main(["clean", str(tiny), "--all"]) == 0
+    assert main(["clean", str(tiny), "--all"]) == 1
+    assert "Nothing was removed" in capsys.readouterr().err
     assert (tiny / ".caffeup").is_dir(), "nobody said yes"
     assert main(["clean", str(tiny), "--all", "--yes"]) == 0
     assert not (tiny / ".caffeup").exists()
     assert not (tiny / "Makefile.config").exists()
+
+
+def test_what_is_not_built_is_not_shown_as_if_it_were(tiny: Path, capsys: Captured) -> None:
+    for command in ("env", "verify"):
+        assert main([command, str(tiny)]) == 12
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert f"caffeup up {tiny}" in captured.err
+    assert main(["configure", str(tiny)]) == 0
+    capsys.readouterr()
+    for command in ("env", "verify"):
+        assert main([command, str(tiny)]) == 12
+        assert f"caffeup build {tiny}" in capsys.readouterr().err
 
 
 def test_diagnose_a_log(tmp_path: Path, capsys: Captured) -> None:

@@ -13,7 +13,7 @@ from caffeup.app.laying_out import cuda_home, remove_cuda
 from caffeup.app.session import Session
 from caffeup.app.state import FOLDER, exclusive, load_state
 from caffeup.app.ui import Ui
-from caffeup.errors import UsageError
+from caffeup.errors import CaffeupError, UsageError
 from caffeup.model.base import Value
 from caffeup.patch import engine
 from caffeup.plan.wheels import size
@@ -51,8 +51,14 @@ def clean_cuda(session: Session, ui: Ui) -> Iterator[str]:
     shared = cuda_size(session)
     if shared is None:
         yield "nothing was laid out from NVIDIA's wheels"
-    elif ui.ask(f"Remove {shared.path} ({size(shared.bytes)})? Trees that were built with it need it to run."):
+    else:
+        _require_consent(ui, f"Remove {shared.path} ({size(shared.bytes)})? Trees that were built with it need it to run.")
         yield remove_cuda(Path(shared.path))
+
+
+def _require_consent(ui: Ui, question: str) -> None:
+    if not ui.ask(question):
+        raise CaffeupError("Nothing was removed: no consent was given.")
 
 
 def clean_tree(session: Session, ui: Ui, root: Path, *, products: bool, logs: bool, everything: bool) -> Iterator[str]:
@@ -64,8 +70,7 @@ def clean_tree(session: Session, ui: Ui, root: Path, *, products: bool, logs: bo
         if everything
         else " and ".join(w for w, on in (("what was built", products), ("logs", logs)) if on)
     )
-    if not ui.ask(f"Remove {what} in {root}?"):
-        return
+    _require_consent(ui, f"Remove {what} in {root}?")
     with exclusive(root):
         if products or everything:
             for path in _products(session, root):

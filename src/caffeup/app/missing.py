@@ -15,6 +15,8 @@ from caffeup.model.machine import Machine, Python
 from caffeup.model.plan import Plan
 from caffeup.plan.packages import required
 
+_IDS = ("missing-library", "missing-python-part", "library-incomplete")
+
 
 def to_install(session: Session, machine: Machine, plan: Plan, rows: Sequence[str]) -> InstallPlan:
     """Packages for these rows, for the Python that the plan has chosen."""
@@ -25,7 +27,9 @@ def told_together(session: Session, machine: Machine, plan: Plan) -> Plan:
     """The plan with two findings in place of one for each missing thing: what every build needs, and what only adds something."""
     needed = required(plan)
     known = {row.id for row in session.facts.libraries}
-    told = tuple(one for one in plan.notes if one.affects in known)  # those too that are left out as nobody here may install
+    told = tuple(
+        one for one in plan.notes if one.affects in known and one.id in _IDS
+    )  # those too that are left out as nobody here may install
     others = tuple(dict.fromkeys(one.affects for one in told if one.affects not in needed))
     found = (
         _finding(session, machine, plan, needed, Severity.PROBLEM),

@@ -12,7 +12,7 @@ from caffeup.app.session import Session
 from caffeup.app.state import FOLDER, exclusive
 from caffeup.build.run import Build
 from caffeup.disk import read_plain, write_atomically
-from caffeup.errors import CannotBuild, UsageError
+from caffeup.errors import CannotBuild, NotBuilt
 from caffeup.model.base import to_json
 from caffeup.model.machine import Machine
 from caffeup.model.outcome import Check, PatchEntry
@@ -44,7 +44,9 @@ def put_in_place(session: Session, planned: Planned) -> tuple[PatchEntry, ...]:
     """Write Makefile.config, shims, files and edits: all or nothing, and compile what was touched."""
     require_buildable(planned.plan)
     with exclusive(planned.root):
-        return engine.apply(str(planned.root), planned.plan, session.facts, render_config(planned.plan), host=session.host)
+        done = engine.apply(str(planned.root), planned.plan, session.facts, render_config(planned.plan), host=session.host)
+        keep_plan(planned.plan)
+        return done
 
 
 def preview_patches(session: Session, planned: Planned) -> tuple[PatchEntry, ...]:
@@ -69,7 +71,8 @@ def revert_patches(root: Path, ids: tuple[str, ...]) -> tuple[PatchEntry, ...]:
 
 
 def verify_tree(session: Session, planned: Planned) -> tuple[Check, ...]:
-    """Prove that what was built works."""
+    """Prove that what was built works; raise ``NotBuilt`` where nothing was."""
+    require_built(planned.plan)
     from caffeup.verify import verify  # noqa: PLC0415  # reads ELF files: only where something is verified
 
     return verify(build_of(session, planned.plan, planned.machine), gpus=planned.machine.graphics.gpus)
@@ -82,11 +85,32 @@ def environment(plan: Plan) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def last_plan(root: Path) -> Plan:
-    """The plan that the tree was last configured by; raise ``UsageError`` where it never was."""
+    """The plan that the tree was last configured by; raise ``NotBuilt`` where it never was."""
     path = root / FOLDER / "plan.json"
     if not path.is_file():
-        raise UsageError(f"{root} was not built by caffeup yet.", commands=(f"caffeup up {shlex.quote(str(root))}",))
+        raise _not_built(root, "up")
     return msgspec.structs.replace(read_plan(str(path)), tree=str(root))
+
+
+def products(plan: Plan) -> tuple[Path, ...]:
+    """What a build gives: program, library, Python module, as far as they are there."""
+    root = Path(plan.tree)
+    built = root / plan.build_dir
+    wanted = (built / "tools" / "caffe", built / "lib" / "libcaffe.so", root / "python" / "caffe" / "_caffe.so")
+    return tuple(path for path in wanted if path.exists())
+
+
+def require_built(plan: Plan) -> None:
+    """Raise ``NotBuilt`` for a tree in which nothing is built yet."""
+    if not products(plan):
+        root = Path(plan.tree)
+        raise _not_built(root, "build" if (root / FOLDER / "plan.json").is_file() else "up")
+
+
+def _not_built(root: Path, command: str) -> NotBuilt:
+    return NotBuilt(
+        f"Nothing is built in {root} yet.", advice="This builds it:", commands=(f"caffeup {command} {shlex.quote(str(root))}",)
+    )
 
 
 def keep_plan(plan: Plan) -> None:

@@ -16,7 +16,7 @@ from caffeup.app.planning import Planned, read_plan
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages, digest
 from caffeup.app.state import FOLDER, exclusive, source_stamp
-from caffeup.app.treework import build_of, environment, keep_plan, require_buildable, verify_tree
+from caffeup.app.treework import build_of, environment, keep_plan, products, require_buildable, verify_tree
 from caffeup.app.ui import Ui
 from caffeup.app.words import in_short, tests_in_short
 from caffeup.build.run import Build
@@ -202,7 +202,7 @@ class Up:
             stages=tuple(self._stages.outcomes),
             tests=tests,
             checks=self._stages.state.checks,
-            binaries=tuple(str(path) for path in _binaries(planned.plan)),
+            binaries=tuple(str(path) for path in products(planned.plan)),
             environment=tuple((name, ":".join(folders)) for name, folders in environment(planned.plan)),
         )
 
@@ -228,13 +228,6 @@ def _has_git(machine: Machine) -> bool:
 
 def _library(plan: Plan) -> bool:
     return any((Path(plan.tree) / plan.build_dir / "lib").glob("libcaffe.so*"))
-
-
-def _binaries(plan: Plan) -> tuple[Path, ...]:
-    root = Path(plan.tree)
-    built = root / plan.build_dir
-    wanted = (built / "tools" / "caffe", built / "lib" / "libcaffe.so", root / "python" / "caffe" / "_caffe.so")
-    return tuple(path for path in wanted if path.exists())
 
 
 def _plan_in_short(plan: Plan, tree: Tree) -> str:

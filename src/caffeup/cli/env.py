@@ -15,7 +15,9 @@ def env(tree: options.Tree = "") -> None:
     For this shell:  eval "$(caffeup env)"
     """
     from caffeup.app.session import find_tree
-    from caffeup.app.treework import environment, last_plan
+    from caffeup.app.treework import environment, last_plan, require_built
 
-    for name, folders in environment(last_plan(find_tree(tree))):
+    plan = last_plan(find_tree(tree))
+    require_built(plan)
+    for name, folders in environment(plan):
         typer.echo(f'export {name}={shlex.quote(":".join(folders))}"${{{name}:+:${name}}}"')
