@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -233,7 +234,7 @@ def test_debris_goes_and_the_rest_stays(tmp_path: Path) -> None:
     assert {path.name for path in build.iterdir()} == {"good.o", "good.d", "x.o.warnings.txt", "link.so"}
 
 
-def prints(**changes: str) -> Fingerprint:
+def prints(**changes: Any) -> Fingerprint:
     return Fingerprint(**{"cxx": "1", "cuda": "1", "link": "1", "python": "1", "protoc": "1", **changes})
 
 
@@ -269,6 +270,25 @@ def test_the_environment_for_make() -> None:
     assert made == {
         "PATH": "/deps/bin:/usr/bin", "HOME": "/h", "LC_ALL": "C", "CCACHE_DIR": "/c", "LD_LIBRARY_PATH": "/l"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "because"),
+    [
+        ({"opencv": "4.5.4", "options of nvcc": "#1"}, {"opencv": "4.6.0", "options of nvcc": "#2"}, "opencv 4.5.4 → 4.6.0, options of nvcc"),
+        ({"opencv": "4.6.0"}, {"opencv": "4.6.0", "cudnn": "9.1"}, "cudnn none → 9.1"),
+        ({}, {"opencv": "4.6.0"}, "other settings"),
+        ({f"n{i}": "1" for i in range(7)}, {f"n{i}": "2" for i in range(7)}, "n0 1 → 2, n1 1 → 2, n2 1 → 2, n3 1 → 2, 3 more"),
+    ],
+)  # fmt: skip
+def test_what_is_built_anew_says_why(tmp_path: Path, before: dict[str, str], now: dict[str, str], because: str) -> None:
+    variables = Variables(values={"BUILD_DIR": "build"})
+    remove_stale(tmp_path, prints(parts=before), variables)
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "a.o").touch()
+    assert remove_stale(tmp_path, prints(cxx="2", parts=now), variables).because == because
+    (tmp_path / "build" / "a.o").touch()
+    assert remove_stale(tmp_path, prints(cxx="2", parts={"opencv": "1"}), variables).files == 0, "the digests decide"
 
 
 def test_times_for_people() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from packaging.version import Version
 
 from caffeup.app.session import Session
 from caffeup.app.state import exclusive, load_state, source_stamp
@@ -107,6 +108,23 @@ def test_everything_then_nothing_then_only_what_changed(tiny: Path) -> None:
     source.write_text(source.read_text() + "\n// touched\n")
     _, ui = go(tiny)
     assert states(ui)["build"] == states(ui)["test"] == "done"
+
+
+class AfterAnUpgrade(OnDebian):
+    """The same machine, with a newer glog."""
+
+    def machine(self, prefixes: tuple[str, ...] = (), python: str = "", cuda: str = "") -> Machine:
+        machine = super().machine(prefixes, python, cuda)
+        newer = (msgspec.structs.replace(one, version=Version("9.9")) if one.name == "glog" else one for one in machine.libraries)
+        return msgspec.structs.replace(machine, libraries=tuple(newer))
+
+
+def test_what_is_built_anew_says_why(tiny: Path) -> None:
+    _, ui = go(tiny, tests=False)
+    assert not any("anew" in text for text in ui.said)
+    upgraded = Quiet()
+    Up(AfterAnUpgrade(), upgraded, Request(source=str(tiny), python="none", tests=False)).run()
+    assert [text for text in upgraded.said if "built anew" in text and "glog 0.6.0 → 9.9" in text]
 
 
 def test_nothing_is_left_in_the_temp_folder(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

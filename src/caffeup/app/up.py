@@ -131,7 +131,10 @@ class Up:
         module = root / "python" / "caffe" / "_caffe.so"
         if plan.python:
             self._stages.once(
-                "pycaffe", built, lambda: make_pycaffe(build, self._ui.progress("pycaffe")), still_there=module.is_file
+                "pycaffe",
+                built,
+                lambda: make_pycaffe(build, self._ui.progress("pycaffe"), self._ui.say),
+                still_there=module.is_file,
             )
         else:
             self._stages.skip("pycaffe", "no Python to build it for")
@@ -158,7 +161,7 @@ class Up:
     def _build(self, build: Build) -> StageOutcome:
         for later in ("test", "pycaffe", "verify"):
             self._stages.forget(later)
-        return make_all(build, self._ui.progress("build"))
+        return make_all(build, self._ui.progress("build"), self._ui.say)
 
     def _test(self, build: Build, tree: Tree, built: str) -> Optional[TestReport]:
         if not self._request.tests:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Callable
 
 from caffeup.build.compiler import check_compiler, nvcc_through_ccache, through_ccache
 from caffeup.build.debris import remove_debris
@@ -15,15 +15,21 @@ from caffeup.build.run import Build, Made, failure, open_log, planned_steps, run
 from caffeup.build.stale import fingerprint, remove_stale
 from caffeup.model.outcome import StageOutcome
 
-
-def make_all(build: Build, progress: Progress) -> StageOutcome:
-    """Build library, tools and examples. Raises ``BuildFailed`` or ``DiskError``."""
-    return _stage(build, progress, "build", ("all",))
+Say = Callable[[str], None]
 
 
-def make_pycaffe(build: Build, progress: Progress) -> StageOutcome:
+def _quietly(_text: str) -> None:
+    return
+
+
+def make_all(build: Build, progress: Progress, say: Say = _quietly) -> StageOutcome:
+    """Build library, tools and examples; ``say`` hears why something is built anew. Raises ``BuildFailed`` or ``DiskError``."""
+    return _stage(build, progress, "build", ("all",), say)
+
+
+def make_pycaffe(build: Build, progress: Progress, say: Say = _quietly) -> StageOutcome:
     """Build the Python module."""
-    return _stage(build, progress, "pycaffe", ("pycaffe",))
+    return _stage(build, progress, "pycaffe", ("pycaffe",), say)
 
 
 def make_distribute(build: Build, progress: Progress) -> StageOutcome:
@@ -31,7 +37,7 @@ def make_distribute(build: Build, progress: Progress) -> StageOutcome:
     return _stage(build, progress, "distribute", ("distribute",))
 
 
-def prepare(build: Build, log: IO[bytes]) -> Variables:
+def prepare(build: Build, log: IO[bytes], say: Say = _quietly) -> Variables:
     """Make the tree fit for make: without half-written files and without objects of other settings."""
     removed = remove_debris(build.path)
     if removed:
@@ -39,7 +45,8 @@ def prepare(build: Build, log: IO[bytes]) -> Variables:
     variables = build.ask()
     stale = remove_stale(build.path, fingerprint(build.path, build.plan, variables), variables)
     if stale.files:
-        _note(log, f"removed {stale.files} files that were made with other settings ({', '.join(stale.kinds)})")
+        _note(log, f"removed {stale.files} files ({', '.join(stale.kinds)}): {stale.because}")
+        say(f"what was built before does not fit and is built anew ({stale.files} files): {stale.because}")
     return variables
 
 
@@ -97,11 +104,11 @@ def make_goals(
     return made
 
 
-def _stage(build: Build, progress: Progress, name: str, goals: tuple[str, ...]) -> StageOutcome:
+def _stage(build: Build, progress: Progress, name: str, goals: tuple[str, ...], say: Say = _quietly) -> StageOutcome:
     goal = " ".join(goals)
     try:
         with open_log(build.path, name) as log:
-            variables = prepare(build, log)
+            variables = prepare(build, log, say)
             chosen = {**compiler_for(build), **_examples(variables, name)}
             made = make_goals(build, log, progress, goals, build_dir=variables.build_dir, set_to=chosen)
             if made.status == 0:

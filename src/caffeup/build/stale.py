@@ -17,6 +17,7 @@ from caffeup.model.plan import Plan
 
 # Decisions that say which headers and libraries an object was made with. What only the command line shows is not repeated here.
 _FOR_CXX = ("compiler", "toolkit", "cudnn", "opencv", "protobuf", "boost", "hdf5", "blas", "glog", "standard")
+_SHOWN = 4
 _FOR_CUDA = ("compiler", "toolkit", "cudnn", "protobuf", "boost", "glog", "standard")
 
 
@@ -28,6 +29,15 @@ class Fingerprint(Value):
     link: str
     python: str
     protoc: str
+    parts: dict[str, str] = msgspec.field(default_factory=dict)
+    """What these digests were made of, by names for people; a value behind ``#`` is a digest itself."""
+
+    def same_as(self, other: Optional[Fingerprint], kind: str) -> bool:
+        """Whether products of this kind fit both."""
+        return other is not None and bool(getattr(self, kind) == getattr(other, kind))
+
+
+KINDS = ("cxx", "cuda", "link", "python", "protoc")
 
 
 class Stale(Value):
@@ -35,6 +45,8 @@ class Stale(Value):
 
     kinds: tuple[str, ...] = ()
     files: int = 0
+    because: str = ""
+    """What changed, for people: ``opencv 4.5.4 → 4.6.0, options of nvcc``."""
 
 
 def fingerprint(root: Path, plan: Plan, variables: Variables) -> Fingerprint:
@@ -53,7 +65,29 @@ def fingerprint(root: Path, plan: Plan, variables: Variables) -> Fingerprint:
         link=_digest(*link),
         python=_digest(*python),
         protoc=_digest(plan.protoc, _identity(plan.protoc), _decided(plan, ("protobuf",))),
+        parts={
+            **{one.key: one.value for one in plan.decisions if one.key in _FOR_CXX or (one.key == "python" and plan.python)},
+            "file of the compiler": f"#{_digest(cxx[1])}",
+            "options of the compiler": f"#{_digest(cxx[2])}",
+            "options of nvcc": f"#{_digest(*cuda[:2])}",
+            "file of nvcc": f"#{_digest(nvcc)}",
+            "link line": f"#{_digest(*link[2:4])}",
+            "headers and libraries put into the tree": f"#{_digest(shims, shim_libraries, links)}",
+        },
     )
+
+
+def _changes(old: Optional[Fingerprint], new: Fingerprint) -> str:
+    if old is None:
+        return "caffeup does not know how they were made"
+    found = []
+    for name in dict.fromkeys((*new.parts, *old.parts)):
+        before, now = old.parts.get(name, "none"), new.parts.get(name, "none")
+        if before != now:
+            found.append(name if "#" in (before[:1], now[:1]) else f"{name} {before} → {now}")
+    if not old.parts or not found:
+        return "other settings"
+    return ", ".join(found if len(found) <= _SHOWN else (*found[:_SHOWN], f"{len(found) - _SHOWN} more"))
 
 
 def _decided(plan: Plan, keys: tuple[str, ...]) -> str:
@@ -94,13 +128,13 @@ def remove_stale(root: Path, new: Fingerprint, variables: Variables) -> Stale:
     old = _read(where)
     if old == new:
         return Stale()
-    kinds = tuple(kind for kind in new.__struct_fields__ if old is None or getattr(old, kind) != getattr(new, kind))
+    kinds = tuple(kind for kind in KINDS if not new.same_as(old, kind))
     count = 0
     for path in _stale_files(root, kinds, variables):
         path.unlink()
         count += 1
     write_atomically(where, to_json(new))
-    return Stale(kinds=kinds if count else (), files=count)
+    return Stale(kinds=kinds, files=count, because=_changes(old, new)) if count else Stale()
 
 
 def _read(where: Path) -> Optional[Fingerprint]:
