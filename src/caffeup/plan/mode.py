@@ -26,7 +26,7 @@ def choose_mode(case: Case) -> Mode:
     usable = [one for one in toolkits if one.nvcc and not one.missing]
     some_nvcc = any(one.nvcc for one in toolkits)
     if usable or (some_nvcc and state is GpuState.PRESENT) or case.request.cuda:
-        because = f"there is a GPU ({_names(case)}) and a toolkit" if state is GpuState.PRESENT else "there is a CUDA toolkit"
+        because = _present(case) if state is GpuState.PRESENT else "there is a CUDA toolkit"
         return _gpu(case, "asked for with --cuda" if case.request.cuda else because)
     if not case.tree.cpu_only:
         return Mode(gpu=True, part=Part(decisions=(decision("mode", "gpu", "this tree cannot be built without CUDA"),)))
@@ -41,6 +41,10 @@ def choose_mode(case: Case) -> Mode:
     elif len(toolkits) < len(case.machine.toolkits):
         why = "no GPU is visible; the CUDA that caffeup laid out is for machines with one, and with --cuda wheels for this one"
     return _cpu(case, why, notes=_unseen(case))
+
+
+def _present(case: Case) -> str:
+    return f"there is a GPU ({_names(case)}) and a toolkit{' that can be laid out' if case.lay_out else ''}"
 
 
 def _gpu(case: Case, because: str) -> Mode:

@@ -1,0 +1,2 @@
+#define BOOST_VERSION 108300
+#define BOOST_LIB_VERSION "1_83"

@@ -1,0 +1,3 @@
+#define H5_VERS_MAJOR 1
+#define H5_VERS_MINOR 10
+#define H5_VERS_RELEASE 10

@@ -1,0 +1,1 @@
+#define OPENBLAS_VERSION " OpenBLAS 0.3.26 "

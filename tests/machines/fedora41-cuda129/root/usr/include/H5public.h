@@ -1,0 +1,3 @@
+#define H5_VERS_MAJOR 1
+#define H5_VERS_MINOR 14
+#define H5_VERS_RELEASE 5

@@ -1,0 +1,2 @@
+#define BOOST_VERSION 106501
+#define BOOST_LIB_VERSION "1_65_1"
