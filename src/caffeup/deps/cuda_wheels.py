@@ -116,6 +116,8 @@ def _make(release: CudaFromWheels, root: Path, fetch: Fetch, free_bytes: Callabl
     _link(made)
     said = {"release": release.id, "wheels": {wheel.id: wheel.sha256 for wheel in release.wheels}}
     (made / MARK).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+    if root.exists():  # what a removal that was ended left
+        shutil.rmtree(root)
     os.sync()  # a name that outlives a power cut while the files do not would lie
     made.rename(root)
     shutil.rmtree(part)
