@@ -75,6 +75,10 @@ class Lines:
         self._on_line(line)
 
 
+_WATCHER = 'read -r ended || { kill -s TERM -- "-$1"; sleep 3; kill -s KILL -- "-$1"; }'
+"""Ends a group of processes when its standard input ends without a word: then caffeup was killed, and could do it no more."""
+
+
 def _never() -> bool:
     return False
 
@@ -92,15 +96,19 @@ def run_stream(
     on_line: Callable[[str], None] = _ignore,
     stop: Callable[[], bool] = _never,
     linger: float = LINGER,
+    finishing: Optional[Callable[[], None]] = None,
 ) -> Streamed:
     """Run a program in a process group of its own until its output ends.
 
     ``log`` gets the raw bytes before ``on_line`` sees them. ``stop`` is asked about ten times a second;
-    when it says yes, and on any exception (Ctrl-C too), the whole group is ended: INT, TERM, KILL.
+    when it says yes, and on any exception (Ctrl-C too), the whole group is ended: INT, TERM, KILL. Where caffeup itself is
+    killed, the group is ended too. A program that must not be cut short comes with ``finishing``: on Ctrl-C that is called,
+    INT goes to the program alone, and it is waited for until a second Ctrl-C; without caffeup it goes on to its end.
     Raises ``CaffeupError`` where the program cannot be started and ``DiskError`` where the log cannot be written.
     """
     begun = time.monotonic()
     child = _start(argv, cwd, env)
+    watcher = _watch(child, env) if finishing is None else None
     lines = Lines(on_line)
     stopped = False
     try:
@@ -110,13 +118,18 @@ def run_stream(
             _drain(child, log, lines)
         lines.feed(b"", last=True)
     except BaseException:
-        _end_group(child)
-        with contextlib.suppress(Exception):
-            _drain(child, log, lines)
+        try:
+            if finishing is not None:
+                _let_finish(child, lines, linger, finishing)
+        finally:
+            _end_group(child)
+            with contextlib.suppress(Exception):
+                _drain(child, log, lines)
         raise
     finally:
         if child.stdout is not None:
             child.stdout.close()
+        _dismiss(watcher)
     status = child.wait()
     if status < 0 and not stopped:
         _end_group(child)
@@ -138,6 +151,35 @@ def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> subprocess.
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise CaffeupError(f"cannot start {argv[0]}: {reason}", details=" ".join(argv)) from error
+
+
+def _watch(child: subprocess.Popen[bytes], env: Mapping[str, str]) -> Optional[subprocess.Popen[bytes]]:
+    """A shell in a session of its own; only this process holds the other end of its pipe."""
+    try:
+        return subprocess.Popen(
+            ["/bin/sh", "-c", _WATCHER, "caffeup", str(child.pid)],
+            cwd="/",
+            env=dict(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return None
+
+
+def _dismiss(watcher: Optional[subprocess.Popen[bytes]]) -> None:
+    if watcher is not None:
+        with contextlib.suppress(OSError):  # somebody ended it: nothing is left to say
+            watcher.communicate(b"ended\n")
+
+
+def _let_finish(child: subprocess.Popen[bytes], lines: Lines, linger: float, finishing: Callable[[], None]) -> None:
+    finishing()
+    with contextlib.suppress(OSError):  # with sudo it is not ours to interrupt
+        os.kill(child.pid, signal.SIGINT)
+    _pump(child, None, lines, _never, linger)
 
 
 def _pump(

@@ -207,6 +207,21 @@ def test_what_is_not_built_is_not_shown_as_if_it_were(tiny: Path, capsys: Captur
         assert f"caffeup build {tiny}" in capsys.readouterr().err
 
 
+def test_the_names_that_up_takes_are_listed(capsys: Captured) -> None:
+    assert main(["up", "--list"]) == 0
+    said = capsys.readouterr().out
+    for name in ("ssd", "bvlc", "nvidia", "brocolli"):
+        assert f"  {name} " in said
+    assert main(["up", "--list", "--json"]) == 0
+    assert {"ssd", "openpose"} <= {one["id"] for one in json.loads(capsys.readouterr().out)}
+
+
+def test_a_plan_without_tests_has_none(tiny: Path, capsys: Captured) -> None:
+    assert main(["up", str(tiny), "--no-tests", "--dry-run", "--json"]) == 0
+    decisions = json.loads(capsys.readouterr().out)["decisions"]
+    assert [one["value"] for one in decisions if one["key"] == "tests"] == ["none"]
+
+
 def test_diagnose_a_log(tmp_path: Path, capsys: Captured) -> None:
     log = tmp_path / "make.log"
     log.write_text("src/caffe/util/io.cpp:76:34: error: ‘CV_LOAD_IMAGE_COLOR’ was not declared in this scope\n")

@@ -246,7 +246,7 @@ def test_sources_that_are_none(source: str, kind: type[CaffeupError]) -> None:
 
 
 def test_every_row_of_the_catalogue_resolves() -> None:
-    for name in catalogue.names(FACTS):
+    for name in (row.id for row in catalogue.trees(FACTS)):
         place = resolve(name, FACTS)
         assert place.kind in {"git", "sdist"}
         assert default_folder(name, FACTS) == f"caffe-{name}"

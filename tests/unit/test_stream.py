@@ -35,6 +35,14 @@ def shell(script: str, tmp_path: Path, **kwargs: Any) -> tuple[list[str], Stream
     return seen, ended, log.getvalue()
 
 
+def alive(pid: str) -> bool:
+    """Whether it runs; one that has ended may wait a moment for its new parent, the system's first process, to take note."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1] != "Z"
+    except OSError:
+        return False
+
+
 @pytest.mark.parametrize(
     ("chunks", "expected"),
     [
@@ -90,7 +98,7 @@ def test_a_grandchild_that_keeps_the_pipe_is_not_waited_for(tmp_path: Path) -> N
 def test_stop_ends_the_whole_group(tmp_path: Path) -> None:
     seen, ended, _ = shell("sleep 300 & echo $! > new; mv new pid; wait", tmp_path, stop=(tmp_path / "pid").exists)
     assert (seen, ended.stopped) == ([], True)
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+    assert not alive((tmp_path / "pid").read_text().strip())
 
 
 def test_a_group_that_ignores_int_and_term_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +127,7 @@ with ends_as_ctrl_c():
     child.send_signal(number)
     _, error = child.communicate(timeout=30)
     assert "KeyboardInterrupt" in error
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+    assert not alive((tmp_path / "pid").read_text().strip())
 
 
 def test_an_error_of_the_watcher_ends_the_program(tmp_path: Path) -> None:
@@ -184,3 +192,50 @@ def test_capture_gives_status_and_text(tmp_path: Path) -> None:
 
 def test_capture_ends_what_takes_too_long(tmp_path: Path) -> None:
     assert run_capture(["sleep", "300"], cwd=str(tmp_path), env=ENV, timeout=0.2).status == 124
+
+
+STREAMER = """
+import os, sys
+from caffeup.stream import run_stream
+run_stream(["bash", "-c", sys.argv[1]], cwd="/", env=dict(os.environ), on_line=lambda line: print(line, flush=True))
+"""
+
+
+def streaming(script: str) -> tuple[subprocess.Popen[str], str]:
+    """A process that streams a script; its first line."""
+    process = subprocess.Popen([sys.executable, "-c", STREAMER, script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, process.stdout.readline().strip()
+
+
+def test_what_runs_ends_with_a_killed_caffeup_and_its_children_too(tmp_path: Path) -> None:
+    process, pids = streaming("sleep 300 & echo $$ $!; wait")
+    assert len(pids.split()) == 2
+    process.kill()
+    process.wait()
+    process.stdout.close()  # type: ignore[union-attr]
+    deadline = time.monotonic() + 30
+    while any(alive(pid) for pid in pids.split()):
+        assert time.monotonic() < deadline, "it lives on"
+        time.sleep(0.05)
+
+
+def test_a_program_that_must_not_be_cut_short_is_waited_for(tmp_path: Path) -> None:
+    said: list[str] = []
+    told: list[str] = []
+
+    def hear(line: str) -> None:
+        said.append(line)
+        if line == "begun":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_stream(
+            ["bash", "-c", "trap '' INT; echo begun; sleep 0.3; seq 20000; echo ended"],
+            cwd=str(tmp_path),
+            env=ENV,
+            on_line=hear,
+            finishing=lambda: told.append("wait"),
+        )
+    assert told == ["wait"]
+    assert said[-1] == "ended"

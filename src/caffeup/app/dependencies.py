@@ -52,7 +52,7 @@ def _install(session: Session, ui: Ui, wanted: InstallPlan) -> str:
         )
     if wanted.command:
         ui.say("missing; this installs it:", (" && ".join((*wanted.first, wanted.command)),))
-    with closing(Watched(session.host.env, ui.progress("dependencies"))) as run:
+    with closing(Watched(session.host.env, ui.progress("dependencies"), ui.say)) as run:
         try:
             done = install(
                 wanted,

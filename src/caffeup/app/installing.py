@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Optional
+from typing import IO, Callable, Optional
 
 from caffeup.build.progress import Progress
 from caffeup.deps.said import Said
@@ -35,8 +35,9 @@ def _open_log() -> Optional[IO[bytes]]:
 class Watched:
     """Runs package managers for ``deps.install``; ``close`` it."""
 
-    def __init__(self, env: Mapping[str, str], progress: Progress) -> None:
+    def __init__(self, env: Mapping[str, str], progress: Progress, say: Callable[[str], None]) -> None:
         self._env = env
+        self._say = say
         self._progress = progress
         self._begun = time.monotonic()
         self._log: Optional[IO[bytes]] = None
@@ -72,12 +73,18 @@ class Watched:
             return now > deadline
 
         try:
-            ended = run_stream(argv, cwd="/", env=self._env, log=self._log, on_line=hear, stop=tick)
+            ended = run_stream(
+                argv, cwd="/", env=self._env, log=self._log, on_line=hear, stop=tick, finishing=self._wait if packages else None
+            )
         except CaffeupError as error:
             if error.exit_code != CaffeupError.exit_code:
                 raise
             return None
         return Output(status=124 if ended.stopped else ended.status, stdout="\n".join(kept))
+
+    def _wait(self) -> None:
+        self._progress.close()
+        self._say("waiting for the package manager to end what it has begun; Ctrl-C once more ends it at once")
 
     def _note(self, argv: tuple[str, ...]) -> None:
         if not self._opened:

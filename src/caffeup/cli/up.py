@@ -13,6 +13,7 @@ from caffeup.cli.request import CHOICES, make_request, takes
 @takes("source", "into", *CHOICES, "jobs", "no_tests", "distribute", "force", "yes")
 def up(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and touch nothing.")] = False,
+    names: Annotated[bool, typer.Option("--list", help="Show the names of trees that up can fetch.")] = False,
     json: options.Json = False,
     **wishes: Any,
 ) -> None:
@@ -26,9 +27,14 @@ def up(
     from caffeup.cli import show
     from caffeup.cli.terminal import Terminal
     from caffeup.model.base import to_json
+    from caffeup.source.catalogue import trees
 
-    request = make_request(**wishes)
     session = Session()
+    if names:
+        known = trees(session.facts)
+        typer.echo(to_json(known) if json else "\n".join(show.table([(one.id, one.title) for one in known])))
+        return
+    request = make_request(**wishes)
     run = Up(session, Terminal(yes=request.yes), request)
     if dry_run:
         planned = run.preview()

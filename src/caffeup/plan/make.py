@@ -71,7 +71,7 @@ def make_plan(machine: Machine, tree: Tree, request: Request, facts: Facts) -> P
         *run_path_lines(case, whole.run_paths),
     )
     conflicts = (*check_tree(case), *whole.conflicts)
-    test_filter, tested = _filter(machine, gpu=mode.gpu)
+    test_filter, tested = _tests(case, gpu=mode.gpu)
     return Plan(
         tree=tree.root,
         fork=tree.fork,
@@ -150,12 +150,18 @@ def _words(lines: tuple[ConfigLine, ...], key: str) -> tuple[str, ...]:
     return next((one.value for one in lines if one.key == key), ())
 
 
-def _filter(machine: Machine, *, gpu: bool) -> tuple[str, Part]:
+def _tests(case: Case, *, gpu: bool) -> tuple[str, Part]:
+    """Which tests run: gtest's negative filter, and the decision."""
+    without = "without GPU tests"
     if not gpu:
-        return _NOT_IN_CPU_BUILD, Part(decisions=(decision("tests", "without GPU tests", "a build without CUDA"),))
-    if machine.graphics.state is GpuState.PRESENT:
-        return "", Part(decisions=(decision("tests", "all", "there is a GPU"),))
-    return GPU_TESTS, Part(decisions=(decision("tests", "without GPU tests", "no GPU is visible here"),))
+        left_out, value, because = _NOT_IN_CPU_BUILD, without, "a build without CUDA"
+    elif case.machine.graphics.state is GpuState.PRESENT:
+        left_out, value, because = "", "all", "there is a GPU"
+    else:
+        left_out, value, because = GPU_TESTS, without, "no GPU is visible here"
+    if not case.request.tests:
+        value, because = "none", "asked for with --no-tests"
+    return left_out, Part(decisions=(decision("tests", value, because),))
 
 
 def _tidy(lines: tuple[ConfigLine, ...], case: Case) -> tuple[ConfigLine, ...]:

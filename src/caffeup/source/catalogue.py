@@ -19,9 +19,9 @@ def named(name: str, facts: Facts) -> Optional[Fork]:
     return row if row and (row.url or row.sdist) else None
 
 
-def names(facts: Facts) -> tuple[str, ...]:
-    """All names that ``up`` takes."""
-    return tuple(row.id for row in table_of(facts).fork if row.url or row.sdist)
+def trees(facts: Facts) -> tuple[Fork, ...]:
+    """All rows that ``up`` can fetch by their names."""
+    return tuple(row for row in table_of(facts).fork if row.url or row.sdist)
 
 
 def substitute_for(name: str, facts: Facts) -> Optional[Fork]:

@@ -160,10 +160,12 @@ def _stem(name: str) -> str:
 
 
 def _nothing(source: str, facts: Facts) -> SourceError:
-    known = ", ".join(catalogue.names(facts))
+    known = ", ".join(row.id for row in catalogue.trees(facts))
     path_like = "/" in source or source.lower().endswith(archives.SUFFIXES)
     what = "there is no such file or folder" if path_like else "neither a name of the catalogue nor a file or folder"
-    return SourceError(f"{source}: {what}", advice=f"The catalogue has {known}.", commands=("caffeup up ssd",))
+    return SourceError(
+        f"{source}: {what}", advice=f"The catalogue has {known}.", commands=("caffeup up --list", "caffeup up ssd")
+    )
 
 
 def _use_folder(folder: Path) -> Origin:
