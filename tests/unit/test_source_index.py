@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Callable
+from typing import Callable, ClassVar, Optional
 
 import pytest
 
@@ -145,6 +145,57 @@ def test_every_end_is_an_error_with_a_way_on(folder: Path, said: str, kind: type
 def test_a_python_that_cannot_be_started(folder: Path) -> None:
     with pytest.raises(CaffeupError):
         download(Pinned(name="n", version="1", sha256="0"), folder, run=offline(folder), python=["/nothing/python"])
+
+
+class Breaks(BaseHTTPRequestHandler):
+    """An index with one wheel, whose connections break in the middle."""
+
+    content = b""
+    name = ""
+    gives_parts = True
+    breaks = 2
+    """How many times before it holds."""
+    ranges: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        if not self.path.endswith(".whl"):
+            return self._send(200, f'<a href="/{self.name}">{self.name}</a>'.encode(), "text/html")
+        wanted = self.headers.get("Range", "")
+        self.ranges.append(wanted)
+        start = int(wanted[6:-1]) if wanted and self.gives_parts else 0
+        rest = self.content[start:]
+        whole = len(self.ranges) > self.breaks
+        return self._send(206 if start else 200, rest, "application/zip", None if whole else len(rest) // 2)
+
+    def _send(self, status: int, body: bytes, kind: str, cut: Optional[int] = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[:cut])
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.mark.parametrize(("parts", "breaks"), [(True, 2), (False, 2), (True, 99)])
+def test_a_connection_that_breaks_is_taken_up_again(folder: Path, parts: bool, breaks: int) -> None:
+    file = f"{NAME.replace('-', '_')}-1.0-py3-none-any.whl"
+    content = (folder / "links" / file).read_bytes()
+    kind = type("One", (Breaks,), {"content": content, "name": file, "gives_parts": parts, "breaks": breaks, "ranges": []})
+    wanted = Pinned(name=NAME, version="1.0", file=file, sha256=of(folder / "links" / file), binary=True)
+    with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        run = run_with(PIP_INDEX_URL=f"http://127.0.0.1:{server.server_port}/simple", NO_PROXY="*", PIP_CONFIG_FILE=os.devnull)
+        if breaks > 5:
+            with pytest.raises(Unreachable):
+                download(wanted, folder / "into", run=run, python=[sys.executable])
+            assert list((folder / "into").iterdir()) == []
+        else:
+            assert download(wanted, folder / "into", run=run, python=[sys.executable]).read_bytes() == content
+            assert kind.ranges[0] == ""
+            assert all(one.startswith("bytes=") for one in kind.ranges[1:])
+        server.shutdown()
 
 
 class Pages(BaseHTTPRequestHandler):

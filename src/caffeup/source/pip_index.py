@@ -15,10 +15,16 @@ import json
 import logging
 import os
 import sys
+import time
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
 CHUNK = 1 << 16
+TRIES = 5
+"""How often a broken connection is taken up again."""
+FULL = (28, 122)
+"""ENOSPC and EDQUOT: the disk is full, or the user's share of it."""
+PARTIAL = 206
 
 
 class Failure(Exception):
@@ -89,23 +95,58 @@ def pieces(response: Any) -> Iterator[bytes]:
             yield piece
 
 
+def broken(error: Exception) -> bool:
+    """Whether only the connection failed: the disk has room, and the server did not say no."""
+    network = (isinstance(error, OSError) and error.errno not in FULL) or "urllib3" in type(error).__module__
+    return network and getattr(error, "response", None) is None
+
+
+def append(session: Any, url: str, out: IO[bytes]) -> None:
+    """Write what the file has after what is there already; all of it where the server gives no parts."""
+    done = out.tell()
+    part = {"Range": f"bytes={done}-"} if done else {}
+    response = session.get(url, headers={"Accept-Encoding": "identity", **part}, stream=True)
+    response.raise_for_status()
+    if done and response.status_code != PARTIAL:
+        done = out.seek(0)
+        out.truncate()
+    length = int(response.headers.get("Content-Length") or 0)
+    total = done + length if length else 0
+    for piece in pieces(response):
+        out.write(piece)
+        done += len(piece)
+        say(done=done, total=total)
+    if done < total:
+        raise ConnectionError(f"the connection ended after {done} of {total} bytes")
+
+
+def fill(session: Any, url: str, out: IO[bytes]) -> None:
+    """Write the whole file; where the connection breaks, go on from there."""
+    for left in reversed(range(TRIES)):
+        try:
+            append(session, url, out)
+        except Exception as error:
+            if not left or not broken(error):
+                raise
+            time.sleep(1)
+        else:
+            return
+
+
 def save(session: Any, link: Any, wanted: dict[str, Any]) -> None:
     """Download under another name, check, rename."""
     path = os.path.join(wanted["into"], link.filename)
     part = path + ".part"
     digest = hashlib.sha256()
-    response = session.get(link.url_without_fragment, headers={"Accept-Encoding": "identity"}, stream=True)
-    response.raise_for_status()
-    total, done = int(response.headers.get("Content-Length") or 0), 0
     try:
-        with open(part, "wb") as out:
-            for piece in pieces(response):
-                out.write(piece)
+        with open(part, "w+b") as held:
+            fill(session, link.url_without_fragment, held)
+            size = held.seek(0)
+            for piece in iter(lambda: held.read(CHUNK), b""):
                 digest.update(piece)
-                done += len(piece)
-                say(done=done, total=total)
+                size += len(piece)
         if digest.hexdigest() != wanted["sha256"]:
-            raise Failure("corrupt", f"expected sha256 {wanted['sha256']}\n     got sha256 {digest.hexdigest()}, {done} bytes")
+            raise Failure("corrupt", f"expected sha256 {wanted['sha256']}\n     got sha256 {digest.hexdigest()}, {size} bytes")
         os.replace(part, path)
     finally:
         if os.path.exists(part):
@@ -116,7 +157,8 @@ def save(session: Any, link: Any, wanted: dict[str, Any]) -> None:
 def download(wanted: dict[str, Any]) -> None:
     """The whole errand."""
     command = pips()
-    kinds = ["--only-binary", ":all:"] if wanted["binary"] else ["--no-binary", ":all:"]
+    # pip's cache would keep a second gigabyte that nobody was told of.
+    kinds = ["--only-binary", ":all:", "--no-cache-dir"] if wanted["binary"] else ["--no-binary", ":all:"]
     options, _ = command.parse_args(["--no-deps", "--no-input", "--disable-pip-version-check", *kinds, wanted["name"]])
     heard = Heard()
     logger = logging.getLogger("pip")
@@ -143,10 +185,10 @@ def main(argument: str) -> int:
         say(error=failure.kind, text=str(failure))
         return 1
     except OSError as error:  # those of requests are of this kind too
-        say(error="disk" if error.errno in (28, 122) else "unreachable", text=f"{type(error).__name__}: {error}")
+        say(error="disk" if error.errno in FULL else "unreachable", text=f"{type(error).__name__}: {error}")
         return 1
     except Exception as error:  # noqa: BLE001 - private modules of pip: anything may have changed
-        network = "Connection" in type(error).__name__ or "requests" in type(error).__module__
+        network = "Connection" in type(error).__name__ or any(name in type(error).__module__ for name in ("requests", "urllib3"))
         say(error="unreachable" if network else "pip", text=f"{type(error).__name__}: {error}")
         return 1
     return 0
