@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import re
 import shutil
@@ -14,8 +15,11 @@ import msgspec
 import pytest
 
 from caffeup.app.session import Session
+from caffeup.build.progress import Status
+from caffeup.cli import show
 from caffeup.cli.failure import code_for
 from caffeup.cli.main import main
+from caffeup.cli.terminal import Terminal
 from caffeup.errors import BuildFailed, CaffeupError
 from caffeup.model.base import from_json
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
@@ -220,6 +224,38 @@ def test_a_plan_without_tests_has_none(tiny: Path, capsys: Captured) -> None:
     assert main(["up", str(tiny), "--no-tests", "--dry-run", "--json"]) == 0
     decisions = json.loads(capsys.readouterr().out)["decisions"]
     assert [one["value"] for one in decisions if one["key"] == "tests"] == ["none"]
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60, 80, 200])
+def test_a_table_keeps_within_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rows = [
+        ("opencv", "4.6.0", "found in the compiler's own folders " * 4),
+        ("a-long-name-of-a-fix", "", "short"),
+        ("x", "y", ""),
+    ]
+    lines = list(show.table(rows))
+    assert max(len(line) for line in lines) <= min(max(columns, 38), show.WIDEST)
+    words = " ".join(lines).split()
+    assert sorted(words) == sorted(word for row in rows for cell in row for word in cell.split())
+    assert ("found" in lines[0]) == (columns >= 80), "side by side where there is room"
+
+
+@pytest.mark.parametrize(("term", "drawn"), [("dumb", False), ("xterm", True)])
+def test_a_dumb_terminal_gets_no_control_signs(term: str, drawn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", term)
+
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Screen()
+    ui = Terminal(stream=screen)
+    ui.begin("fetch", "…")
+    ui.progress("fetch").show(Status(current="downloading", elapsed=1))
+    ui.say("done", ("df -h",))
+    assert ("\x1b" in screen.getvalue()) == drawn
+    assert "$ df -h" in screen.getvalue()
 
 
 def test_diagnose_a_log(tmp_path: Path, capsys: Captured) -> None:

@@ -112,7 +112,7 @@ def _fetch(session: Session, ui: Ui, stages: Stages, source: str, folder: Path, 
         def show(what: str, done: int, total: int) -> None:
             elapsed = time.monotonic() - begun
             if total and elapsed > _QUICK:
-                shown.show(Status(done=round(100 * done / total), total=100, current=f"% {what}", elapsed=elapsed))
+                shown.show(Status(current=f"{what}, {100 * done // total} %", elapsed=elapsed))
 
         try:
             origin = fetch(source, folder, session.facts, session.host, progress=show, asked_for=asked_for)

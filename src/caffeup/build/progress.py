@@ -117,6 +117,8 @@ class Plain:
 
     def show(self, status: Status) -> None:
         """Say it if enough has happened, or enough time has passed."""
+        if not status.total and not status.current:
+            return  # nothing to do, or nothing known yet
         self._last = status
         step = max(int((status.total or 0) * self._share), 1) if status.total else 0
         moved = bool(step) and status.done >= self._said_done + step and status.elapsed >= self._said_at + self.LEAST
@@ -162,6 +164,8 @@ class Bar:
 
     def show(self, status: Status) -> None:
         """Draw the bar, at most five times a second."""
+        if not status.total and not status.current:
+            return
         if self._bar is None:
             self._bar = self._open()
         elif time.monotonic() < self._shown + 0.2:

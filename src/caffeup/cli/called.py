@@ -1,4 +1,4 @@
-"""Commands as this person can type them: the program's name, and the way to become root."""
+"""Commands as this person can type them: the program's name, the way to become root; and what the terminal can."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def prompted(command: str) -> str:
         return f"$ {as_typed(command)}"
     plain = " && ".join(step.removeprefix("sudo ") for step in steps)
     return f"$ {plain}" if os.geteuid() == 0 else f"as root: {plain}"
+
+
+def draws() -> bool:
+    """Whether the terminal takes the signs that draw a line anew."""
+    return os.environ.get("TERM", "dumb") != "dumb"
 
 
 def _has_sudo() -> bool:

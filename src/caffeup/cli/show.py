@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,7 +14,9 @@ from caffeup.model.machine import Machine
 from caffeup.model.outcome import Check, PatchEntry, Report, TestReport
 from caffeup.model.plan import Plan
 
-WIDTH = 110
+WIDEST = 110
+_NARROW = 30
+"""A last column with less room than this stands below the others."""
 _LONG = ("build", "test", "pycaffe", "distribute", "verify")
 """Stages that are not gone through again for nothing."""
 _MARKS = {Severity.OK: "ok", Severity.NOTE: "note", Severity.WARNING: "warning", Severity.PROBLEM: "problem"}
@@ -35,25 +38,43 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s"
 
 
+def width() -> int:
+    """Columns to fill: those of the terminal, as far as people like to read."""
+    return min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
+
+
 def table(rows: Iterable[Sequence[str]], *, indent: int = 2, wrap_last: bool = True) -> Iterator[str]:
-    """Rows in columns; the last column is wrapped under itself."""
+    """Rows in columns; the last column is wrapped under itself, or stands below where the terminal is narrow."""
     lines = [tuple(row) for row in rows]
     if not lines:
         return
     widths = [min(max(len(row[i]) for row in lines), 44) for i in range(len(lines[0]) - 1)]
+    start = indent + sum(widths) + 2 * len(widths)
+    below = width() - start < _NARROW and bool(widths)
     for row in lines:
-        head = " " * indent + "".join(f"{cell:<{width}}  " for cell, width in zip(row, widths))
-        room = max(WIDTH - indent - sum(widths) - 2 * len(widths), 40)
-        body = textwrap.wrap(row[-1], room, break_on_hyphens=False, break_long_words=False) if wrap_last else [row[-1]]
-        yield (head + (body[0] if body else "")).rstrip()
-        for more in body[1:]:
-            yield " " * (indent + sum(widths) + 2 * len(widths)) + more
+        head = " " * indent + "".join(f"{cell:<{room}}  " for cell, room in zip(row, widths))
+        under = indent + 4 if below else start
+        body = _fill(row[-1], under) if wrap_last else [" " * under + row[-1]]
+        if below:
+            yield from _fill(" ".join(head.split()), indent)
+            yield from body
+        else:
+            yield (head + (body[0].strip() if body else "")).rstrip()
+            yield from body[1:]
+
+
+def _fill(text: str, start: int) -> list[str]:
+    room = max(width(), start + _NARROW)
+    margin = " " * start
+    return textwrap.wrap(
+        text, room, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False, break_long_words=False
+    )
 
 
 def _wrapped(label: str, text: str) -> Iterator[str]:
     yield from textwrap.wrap(
         text,
-        WIDTH,
+        width(),
         initial_indent=f"    {label}",
         subsequent_indent=" " * (4 + len(label)),
         break_on_hyphens=False,

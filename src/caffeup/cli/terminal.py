@@ -8,7 +8,7 @@ from typing import IO
 
 from caffeup.build.progress import Bar, Plain, Progress
 from caffeup.cli import show
-from caffeup.cli.called import prompted
+from caffeup.cli.called import draws, prompted
 from caffeup.model.outcome import StageOutcome
 from caffeup.model.plan import Plan
 
@@ -19,7 +19,8 @@ class Terminal:
     def __init__(self, *, yes: bool = False, stream: IO[str] | None = None) -> None:
         self._stream = stream or sys.stderr
         self._yes = yes
-        self._live = self._stream.isatty()
+        self._asks = self._stream.isatty()
+        self._live = self._asks and draws()
 
     def begin(self, stage: str, about: str = "") -> None:
         """Name the stage; on a terminal the line is overwritten when it ends."""
@@ -46,7 +47,7 @@ class Terminal:
         if self._yes:
             self.say(f"{question} yes (--yes)")
             return True
-        if not (self._live and sys.stdin is not None and sys.stdin.isatty()):
+        if not (self._asks and sys.stdin is not None and sys.stdin.isatty()):
             self.say(f"{question} no (not a terminal; --yes answers for you)")
             return False
         self._write(f"{question} [y/N] ")
