@@ -28,7 +28,7 @@ def check_compiler(root: Path, compiler: str, env: Mapping[str, str]) -> None:
         raise BuildFailed(
             f"The compiler {compiler} cannot build the smallest C++ program.",
             details="\n".join(got.output.splitlines()[:15]),
-            advice="Reinstall it, or name another one in Makefile.config's CUSTOM_CXX.",
+            advice="Reinstall it, or take it off PATH: then the next one that works is chosen.",
             commands=(f"{shlex.quote(compiler)} --version",),
         )
 
