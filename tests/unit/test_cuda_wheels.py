@@ -16,8 +16,10 @@ import pytest
 from packaging.version import Version
 
 from caffeup.app.laying_out import lay_out_toolkit
+from caffeup.app.planning import Planned
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages
+from caffeup.app.treework import put_in_place
 from caffeup.deps.cuda_wheels import begun, is_whole, lay_out, remove_all
 from caffeup.detect.laid_out import MARK, laid_out_roots, wheels_root
 from caffeup.detect.places import data_folder
@@ -28,7 +30,7 @@ from caffeup.facts.cuda_wheels import CudaFromWheels, CudaWheel
 from caffeup.model.machine import ToolkitLayout
 from caffeup.source.progress import Progress
 from fakehost import FakeHost, write_machine
-from planvalues import FACTS, gpu, machine, plan
+from planvalues import FACTS, gpu, machine, plan, tree
 
 GLIBC = Version("2.39")
 ARCHES = ("x86_64", "aarch64")
@@ -363,6 +365,16 @@ def test_the_data_folder_is_the_one_of_platformdirs(tmp_path: Path, monkeypatch:
 
 
 # --- the stage --------------------------------------------------------------------------------------------
+
+
+def test_a_tree_is_not_configured_for_what_is_not_there(tmp_path: Path) -> None:
+    here = machine(gpu("card", "12.0"), driver="580.65.06")
+    the_tree = tree(root=str(tmp_path))
+    session = Session(host=write_machine(tmp_path, env={}), facts=FACTS)
+    with pytest.raises(DependencyError, match="not laid out yet") as caught:
+        put_in_place(session, Planned(tmp_path, here, the_tree, plan(here, the_tree)))
+    assert "--cuda wheels" in caught.value.commands[0]
+    assert not (tmp_path / ".caffeup").exists()
 
 
 class Refuses:

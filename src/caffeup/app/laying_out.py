@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
 from pathlib import Path
@@ -17,7 +18,7 @@ from caffeup.facts.cuda_wheels import CudaFromWheels, CudaWheel
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.machine import Machine
 from caffeup.model.plan import Plan
-from caffeup.plan.wheels import size
+from caffeup.plan.wheels import WHEELS, size
 from caffeup.source.index import Pinned, download, pythons, runner
 from caffeup.source.progress import Progress
 
@@ -40,6 +41,7 @@ def lay_out_toolkit(session: Session, ui: Ui, stages: Stages, machine: Machine, 
             raise DependencyError(
                 "CUDA was not laid out: no consent was given",
                 advice="Say yes, install a CUDA toolkit yourself, or build without the GPU (--cpu).",
+                commands=(shlex.join(["caffeup", "up", plan.request.source, "--cuda", WHEELS, "--yes"]),),
             )
         _lay_out(session, ui, release, Path(machine.wheels_root))
         say(f"CUDA {release.cuda} and cuDNN {release.cudnn} in {machine.wheels_root}")

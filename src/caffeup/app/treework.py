@@ -12,12 +12,13 @@ from caffeup.app.session import Session
 from caffeup.app.state import FOLDER, exclusive
 from caffeup.build.run import Build
 from caffeup.disk import read_plain, write_atomically
-from caffeup.errors import CannotBuild, NotBuilt
+from caffeup.errors import CannotBuild, DependencyError, NotBuilt
 from caffeup.model.base import to_json
 from caffeup.model.machine import Machine
 from caffeup.model.outcome import Check, PatchEntry
 from caffeup.model.plan import Plan
 from caffeup.patch import engine
+from caffeup.plan.wheels import WHEELS
 from caffeup.render import render_config
 
 
@@ -43,6 +44,11 @@ def require_buildable(plan: Plan) -> None:
 def put_in_place(session: Session, planned: Planned) -> tuple[PatchEntry, ...]:
     """Write Makefile.config, shims, files and edits: all or nothing, and compile what was touched."""
     require_buildable(planned.plan)
+    if planned.plan.lay_out:
+        raise DependencyError(
+            "This plan wants CUDA from NVIDIA's wheels, which is not laid out yet.",
+            commands=(shlex.join(["caffeup", "up", str(planned.root), "--cuda", WHEELS]),),
+        )
     with exclusive(planned.root):
         done = engine.apply(str(planned.root), planned.plan, session.facts, render_config(planned.plan), host=session.host)
         keep_plan(planned.plan)
