@@ -75,7 +75,8 @@ def _finding(session: Session, machine: Machine, plan: Plan, rows: Sequence[str]
 
 
 def _remedies(wanted: InstallPlan) -> tuple[Remedy, ...]:
-    found = [Remedy(text="install them (caffeup up does, after a question)", commands=(*wanted.first, wanted.command))]
+    text = "install them (caffeup up does, after a question)" if wanted.allowed else "install them"
+    found = [Remedy(text=text, commands=(*wanted.first, wanted.command))]
     if not wanted.command:
         found = [Remedy(text=wanted.why_not)] if wanted.why_not else []
     return (*found, *(Remedy(text=one.why, commands=one.commands) for one in wanted.unavailable))
