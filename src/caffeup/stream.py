@@ -117,10 +117,11 @@ def run_stream(
             _end_group(child)
             _drain(child, log, lines)
         lines.feed(b"", last=True)
-    except BaseException:
+    except BaseException as error:
         try:
             if finishing is not None:
-                _let_finish(child, lines, linger, finishing)
+                finishing()
+                _let_finish(child, None if isinstance(error, DiskError) else log, lines, linger)
         finally:
             _end_group(child)
             with contextlib.suppress(Exception):
@@ -175,11 +176,11 @@ def _dismiss(watcher: Optional[subprocess.Popen[bytes]]) -> None:
             watcher.communicate(b"ended\n")
 
 
-def _let_finish(child: subprocess.Popen[bytes], lines: Lines, linger: float, finishing: Callable[[], None]) -> None:
-    finishing()
+def _let_finish(child: subprocess.Popen[bytes], log: Optional[IO[bytes]], lines: Lines, linger: float) -> None:
+    """Read to the end: a full pipe would hold the program up."""
     with contextlib.suppress(OSError):  # with sudo it is not ours to interrupt
         os.kill(child.pid, signal.SIGINT)
-    _pump(child, None, lines, _never, linger)
+    _pump(child, log, lines, _never, linger)
 
 
 def _pump(

@@ -223,6 +223,7 @@ def test_what_runs_ends_with_a_killed_caffeup_and_its_children_too(tmp_path: Pat
 def test_a_program_that_must_not_be_cut_short_is_waited_for(tmp_path: Path) -> None:
     said: list[str] = []
     told: list[str] = []
+    log = io.BytesIO()
 
     def hear(line: str) -> None:
         said.append(line)
@@ -234,8 +235,10 @@ def test_a_program_that_must_not_be_cut_short_is_waited_for(tmp_path: Path) -> N
             ["bash", "-c", "trap '' INT; echo begun; sleep 0.3; seq 20000; echo ended"],
             cwd=str(tmp_path),
             env=ENV,
+            log=log,
             on_line=hear,
             finishing=lambda: told.append("wait"),
         )
     assert told == ["wait"]
     assert said[-1] == "ended"
+    assert log.getvalue().endswith(b"20000\nended\n")
