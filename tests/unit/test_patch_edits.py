@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from caffeup.bundle import bundled
 from caffeup.model.outcome import PatchState
 from caffeup.patch.edits import Edited, EditSpec, Missing, Spot, Text, parse_edit, work_out
 
@@ -120,3 +121,47 @@ def test_an_edit_never_touches_anything_else(data: bytes) -> None:
     outcome = on(data, anchor="anchor", hits=0, after="new line\n", missing=Missing.SKIP)
     changed = outcome.files.get("f", data)
     assert changed.replace(b"new line\r\n", b"").replace(b"new line\n", b"") == data
+
+
+def own(name: str, text: str) -> Edited:
+    """An edit of ours, on the text of one file."""
+    spec = parse_edit((bundled("patches") / "edits" / f"{name}.toml").read_text())
+    return work_out(spec, name, {"f": text.encode()}, dict.fromkeys(range(len(spec.spots)), ("f",)))
+
+
+CALLS = "\n\ndef resize_image(im, new_dims):\n    return resize(im, new_dims)\n"
+
+
+def test_a_lost_import_is_put_after_that_of_numpy() -> None:
+    outcome = own(
+        "pycaffe-resize-import", f"'''Doc.'''\nfrom __future__ import division\nimport numpy as np\nimport skimage.io\n{CALLS}"
+    )
+    changed = outcome.files["f"].decode()
+    assert changed.splitlines()[2:5] == [
+        "import numpy as np",
+        "from skimage.transform import resize  # it was missing",
+        "import skimage.io",
+    ]
+    compile(changed, "io.py", "exec")
+    assert own("pycaffe-resize-import", changed).state is PatchState.DONE
+
+
+@pytest.mark.parametrize(
+    "has",
+    [
+        "from skimage.transform import resize",
+        "from skimage.transform import resize, rescale",
+        "from skimage.transform import rescale, resize as resize",
+        "from skimage.transform import (rescale,\n    resize)",
+        "from skimage.transform import *",
+        "try:\n    from skimage.transform import resize\nexcept ImportError:\n    resize = None",
+        "def resize(im, size):\n    return im",
+        "resize = np.resize",
+    ],
+)
+def test_a_name_that_a_tree_has_is_not_imported_again(has: str) -> None:
+    assert own("pycaffe-resize-import", f"import numpy as np\n{has}\n{CALLS}").state is PatchState.DONE
+
+
+def test_an_import_of_something_else_is_not_taken_for_it() -> None:
+    assert own("pycaffe-resize-import", f"import numpy as np\nfrom tools import resized\n{CALLS}").state is PatchState.NEEDED
