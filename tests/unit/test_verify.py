@@ -77,7 +77,7 @@ def fake_python(tree: Path, body: str) -> str:
 def answers(tree: Path, forward: float = 1e-7, file: str = "") -> str:
     where = file or f"{tree}/python/caffe/__init__.py"
     return (
-        f"""case "$2" in *np.RandomState*|*RandomState*) echo 'caffeup:{{"forward": "{forward}", "backward": "1e-07"}}';;"""
+        f"""case "$2" in *load_image*) echo 'caffeup:{{"error": {{"Transformer": "1e-07"}}, "said": {{}}}}';; *RandomState*) echo 'caffeup:{{"forward": "{forward}", "backward": "1e-07"}}';;"""
         f""" *) echo noise; echo 'caffeup:{{"file": "{where}", "extension": "x", "numpy": "1.24", "python": "3.11"}}';; esac"""
     )
 
@@ -101,6 +101,7 @@ def test_all_is_well(tree: Path) -> None:
     checks = verify(build_of(tree, fake_python(tree, answers(tree))))
     assert all(check.ok for check in checks), checks
     assert by_name(checks)["import caffe"].result == "Python 3.11, numpy 1.24"
+    assert by_name(checks)["caffe.io"].result == "Transformer are right"
 
 
 @needs_compiler

@@ -13,6 +13,7 @@ from caffeup.model.finding import Evidence, Remedy
 from caffeup.model.machine import Gpu
 from caffeup.model.outcome import Check
 from caffeup.verify.gpu import gpu_checks
+from caffeup.verify.images import images
 from caffeup.verify.libraries import parse_ldd
 from caffeup.verify.site import Site, answer, failed, why_not
 from caffeup.verify.smallnet import IMPORT, NET, RUN
@@ -45,7 +46,7 @@ def verify(build: Build, *, gpus: tuple[Gpu, ...] = ()) -> tuple[Check, ...]:
         checks.append(imported)
         if imported.ok:
             python = build.plan.python
-            checks.append(_values(site))
+            checks += [_values(site), images(site)]
     else:
         checks.append(_time(site))
     if build.plan.gpu:
