@@ -255,6 +255,24 @@ def test_half_a_tree(checkout: Path) -> None:
     assert "git -C" in found.remedies[0].commands[0]
 
 
+def test_a_source_that_is_empty_in_git_too_is_no_sign_of_half_a_tree(checkout: Path) -> None:
+    """As ``hip_device.cpp`` in BVLC's opencl branch."""
+    (checkout / "src/caffe/backend.cpp").write_text("")
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-q", "-m", "an empty one")
+    assert "tree-half" not in names(checkout)
+    (checkout / "src/caffe/layers/twice_layer.cpp").write_text("")
+    assert [str(one) for one in finding(checkout, "tree-half").evidence] == ["src/caffe/layers/twice_layer.cpp: empty"]
+
+
+def test_without_git_many_empty_sources_are_a_sign_and_one_is_none(tree: Path) -> None:
+    (tree / "src/caffe/one.cpp").write_text("")
+    assert "tree-half" not in names(tree)
+    for name in "two", "three", "four":
+        (tree / f"src/caffe/{name}.cpp").write_text("")
+    assert len(finding(tree, "tree-half").evidence) == 4
+
+
 def test_deleted_file_of_no_account_is_a_note(checkout: Path) -> None:
     (checkout / "README.md").unlink()
     assert finding(checkout, "tree-files-deleted").severity == Severity.NOTE
