@@ -85,7 +85,6 @@ def look_ahead(session: Session, ui: Ui, request: Request) -> Wanted:
     """What ``obtain`` would bring, told beforehand; the substitute where the host of the wanted one cannot be reached."""
     wanted = resolve(request, session.facts)
     if wanted.here:
-        ui.say(f"the tree is here: {wanted.folder}")
         return wanted
     try:
         address = reach(wanted.source, session.facts, session.host)
