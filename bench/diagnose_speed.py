@@ -1,10 +1,11 @@
-"""How fast logs are diagnosed: MB per second of processor time on generated logs of three kinds, and the memory it takes.
+"""How fast logs are diagnosed: MB per second of processor time on generated logs of four kinds, and the memory it takes.
 
 Run from the checkout: ``python bench/diagnose_speed.py [MEGABYTES]``.
 """
 
 from __future__ import annotations
 
+import itertools
 import resource
 import sys
 import time
@@ -43,9 +44,19 @@ def wordy() -> str:
 
 
 def failing() -> str:
-    """Nothing but errors."""
+    """Nothing but errors, which differ in their numbers."""
     return "".join(
         f"src/caffe/l{i}.cpp:{i}:5: error: ‘thing_{i}’ was not declared in this scope\n  {i} |  thing;\n" for i in range(400)
+    )
+
+
+def varied() -> str:
+    """Nothing but errors, which differ in their words: far more of them than are remembered."""
+    names = ["".join(letters) for letters in itertools.product("abcdefghijklm", repeat=4)]
+    return "".join(
+        f"src/caffe/{name}.cpp:7:5: error: ‘thing_{name}’ was not declared in this scope\n"
+        f"io.cpp:(.text+0x286a): undefined reference to `caffe::{name}::New()'\n"
+        for name in names
     )
 
 
@@ -62,11 +73,11 @@ def main() -> None:
     size = int(sys.argv[1]) << 20 if len(sys.argv) > 1 else 64 << 20
     facts = load_facts()
     diagnose(["error"], facts)  # the catalogue is made once
-    for kind, portion in ((quiet, 1.0), (wordy, 1.0), (failing, 0.1)):
-        wanted = int(size * portion)
-        total = sum(map(len, chunks(kind(), wanted)))
+    for kind in (quiet, wordy, failing, varied):
+        text = kind()
+        total = sum(map(len, chunks(text, size)))
         start = time.process_time()
-        diagnose(read(chunks(kind(), wanted)), facts)
+        diagnose(read(chunks(text, size)), facts)
         seconds = time.process_time() - start
         print(f"{kind.__name__:8} {total / 1e6:7.0f} MB  {seconds:6.2f} s  {total / 1e6 / seconds:6.1f} MB/s")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.version import Version
 
+from caffeup.diagnose.catalogue import catalogue
 from caffeup.diagnose.context import Context
 from caffeup.diagnose.diagnose import diagnose
 from caffeup.diagnose.findings import STOPPED, UNKNOWN
 from caffeup.diagnose.read import read
+from caffeup.diagnose.scan import ALIKE, BLOCK, SHAPES, candidates
 from caffeup.facts.load import load_facts
 from caffeup.model.finding import Confidence, Finding, Severity
 
@@ -298,6 +301,30 @@ def test_a_flood_of_errors_stays_bounded() -> None:
     found = diagnose(flood, FACTS)
     assert [finding.id for finding in found] == [UNKNOWN] * 3
     assert found[0].evidence[0].line == 1
+
+
+def test_after_a_flood_of_lines_alike_others_are_still_seen() -> None:
+    flood = [f"src/caffe/f{i}.cpp:{i}:1: error: ‘thing{i}’ was not declared in this scope" for i in range(9000)]
+    quiet = [f"CXX src/caffe/layers/layer_{i}.cpp" for i in range(9000)]
+    last = ["/usr/bin/ld: cannot find -lopenblas"]
+    assert diagnose([*flood, *quiet, *last], FACTS)[0].id == "openblas-library"
+
+
+def test_a_keyword_holds_no_digit() -> None:
+    """Lines that differ only in their digits are taken for alike, so none of them may matter by a digit alone."""
+    assert not [word for word in catalogue(FACTS.fixes).keywords if re.search(r"\d", word)]
+
+
+def test_only_the_first_of_many_lines_alike_are_looked_at() -> None:
+    lines = [f"a{i}.cpp:{i}:1: error: x" for i in range(100 * BLOCK)]
+    looked = sum(1 for _ in candidates(lines, ("rror",), lambda _: None))
+    assert ALIKE <= looked <= BLOCK + ALIKE
+
+
+def test_shapes_that_are_remembered_are_bounded() -> None:
+    names = ("".join(letters) for letters in itertools.product("abcdefghij", repeat=5))
+    lines = [f"{name}.cpp: error: x" for name in itertools.islice(names, 5 * SHAPES)]
+    assert [one.number for one in candidates(lines, ("rror",), lambda _: None)] == list(range(1, len(lines) + 1))
 
 
 def test_a_huge_line_is_cut() -> None:

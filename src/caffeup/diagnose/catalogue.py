@@ -39,6 +39,17 @@ _GATES = (
 )
 """Texts that many symptoms share; a line without one is not tried against any of those."""
 
+_WORN = (
+    "was not declared",
+    "does not name a type",
+    "has no member",
+    "is not a member of",
+    "no matching function",
+    "No such file",
+)
+"""Texts that say nothing by themselves: a symptom is looked up by another one where it has one so long."""
+_TELLING = 5
+
 _Entries = dict[str, list[tuple[re.Pattern[str], str]]]
 """By a literal that the line must hold: the expression, and the fix."""
 
@@ -56,7 +67,7 @@ class Catalogue:
             for symptom in fix.symptoms:
                 needs = _needs(fix.id, symptom)
                 entries = (self._noise if fix.harmless else self._index).setdefault(_gate(needs), {})
-                for literal in needs[0]:
+                for literal in _telling(needs):
                     entries.setdefault(literal, []).append((_compile(fix.id, symptom), fix.id))
                 if not any(all(_covered(text, keywords) for text in texts) for texts in needs):
                     keywords += [_unquoted(text) for text in needs[0]]
@@ -91,8 +102,8 @@ def _plain(word: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """The part that stands in a raw line whatever quotes it uses."""
-    return max(re.split("['\"]", text), key=len)
+    """The part that stands in a raw line whatever quotes it uses; without digits, in which lines of one shape differ."""
+    return max(re.split("['\"0-9]", text), key=len)
 
 
 def _gate(needs: list[tuple[str, ...]]) -> str:
@@ -100,17 +111,25 @@ def _gate(needs: list[tuple[str, ...]]) -> str:
     return next((gate for gate in _GATES if any(gate in text for text in single)), "")
 
 
+def _telling(needs: list[tuple[str, ...]]) -> tuple[str, ...]:
+    """The texts by which a symptom is looked up."""
+    common = (*_GATES, *_WORN)
+    for texts in needs:
+        if min(map(len, texts)) >= _TELLING and not any(word in text or text in word for word in common for text in texts):
+            return texts
+    return needs[0]
+
+
 def _matches(index: dict[str, _Entries], said: str) -> dict[str, Words]:
     found: dict[str, Words] = {}
     for gate, entries in index.items():
         if gate not in said:
             continue
-        for literal, patterns in entries.items():
-            if literal in said:
-                for pattern, fix in patterns:
-                    match = None if fix in found else pattern.search(said)
-                    if match:
-                        found[fix] = tuple((name, _plain(word)) for name, word in match.groupdict(default="").items())
+        for patterns in [patterns for literal, patterns in entries.items() if literal in said]:
+            for pattern, fix in patterns:
+                match = None if fix in found else pattern.search(said)
+                if match:
+                    found[fix] = tuple((name, _plain(word)) for name, word in match.groupdict(default="").items())
     return found
 
 

@@ -44,6 +44,15 @@ KEYWORDS = (
 )
 """Any line that is an event holds one of these, in the words it has in the log."""
 
+ALIKE = 64
+"""Lines that differ only in their digits are looked at so many times; the next one tells nothing new."""
+
+SHAPES = 8192
+"""Shapes that are remembered, and how wide they may be: what bounds the memory."""
+WIDEST = 1024
+
+_DIGITS = b"0123456789"
+
 CHINESE = ("错误", "未定义", "找不到", "未找到", "没有", "设备", "杀死", "段错误", "无法", "隐藏")
 """The same for logs that are not plain ASCII."""
 
@@ -68,8 +77,12 @@ class Candidate:
 
 
 def candidates(lines: Iterable[str], keywords: tuple[str, ...], look: Callable[[str], None]) -> Iterator[Candidate]:
-    """All lines that hold a keyword, in order. ``look`` is shown the first blocks of lines, where logs say what they run on."""
+    """Lines that hold a keyword, in order, of many alike the first ones only.
+
+    ``look`` is shown the first blocks of lines, where logs say what they run on.
+    """
     source = iter(lines)
+    sieve = _Sieve(keywords)
     held: list[str] = []  # BEFORE lines already looked at, then those that wait for their AFTER lines
     start, base, more = 0, 1, True
     while more:
@@ -81,12 +94,49 @@ def candidates(lines: Iterable[str], keywords: tuple[str, ...], look: Callable[[
             block = "\n" + "\n".join(held[start:stop])
             if base + start <= BANNER:
                 look(block)
-            for at in _hits(block, keywords):
+            for at in sieve.hits(block):
                 yield Candidate(base + start + at, held, start + at, block)
             start = stop
         drop = max(0, start - BEFORE)
         held = held[drop:]
         start, base = start - drop, base + drop
+
+
+class _Sieve:
+    """Finds the lines that hold a keyword, and spares itself those whose like was seen often enough."""
+
+    def __init__(self, keywords: tuple[str, ...]) -> None:
+        self._keywords = keywords
+        self._dull: set[bytes] = set()
+        """Shapes (a line without its digits) that are not looked at again."""
+        self._times: dict[bytes, int] = {}
+        """How often a shape with a keyword was seen."""
+
+    def hits(self, block: str) -> list[int]:
+        """Indexes of the lines to look at. The block starts with a newline."""
+        lines = block.split("\n")[1:]
+        shapes = block.encode("utf-8", "surrogatepass").translate(None, _DIGITS).split(b"\n")[1:]
+        dull = self._dull
+        left = [at for at, shape in enumerate(shapes) if shape not in dull]
+        if not left:
+            return []
+        text = block if len(left) == len(lines) else "\n" + "\n".join([lines[at] for at in left])
+        found = [left[index] for index in _hits(text, self._keywords)]
+        self._remember(shapes, left, found)
+        return found
+
+    def _remember(self, shapes: list[bytes], left: list[int], found: list[int]) -> None:
+        if len(self._dull) + len(self._times) > SHAPES:
+            self._dull.clear()
+            self._times.clear()
+        hit = set(found)
+        self._dull.update([shapes[at] for at in left if at not in hit and len(shapes[at]) <= WIDEST])
+        for at in found:
+            shape = shapes[at]
+            if len(shape) <= WIDEST:
+                times = self._times[shape] = self._times.get(shape, 0) + 1
+                if times >= ALIKE:
+                    self._dull.add(shape)
 
 
 def _plain(lines: list[str]) -> list[str]:
