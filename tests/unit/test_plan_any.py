@@ -26,7 +26,7 @@ from caffeup.model.plan import Plan, Request, Switch
 from caffeup.plan.explain import explain, explain_all, keys
 from caffeup.plan.make import make_plan
 from caffeup.render import render_config
-from planvalues import FACTS, KEYS, cc, gcc, gpu, library, machine, program, python, toolkit, tree
+from planvalues import FACTS, KEYS, WHEELS_ROOT, cc, gcc, gpu, library, machine, program, python, toolkit, tree
 
 VERSIONS = st.sampled_from(
     ["1.0", "2.4.9", "3.0", "3.21.12", "4.6.0", "4.25.1", "5.0", "6.33.1", "9", "0.7.1", "1.89.0", "12.4", "13.0"]
@@ -90,6 +90,7 @@ SYSTEMS = st.builds(
     System,
     distro=st.sampled_from(["debian", "fedora", "unknown", "centos"]),
     arch=st.sampled_from(["x86_64", "aarch64", "riscv64"]),
+    glibc=st.sampled_from([None, Version("2.17"), Version("2.39")]),
     jetson=st.sampled_from(["", "Orin"]),
     cores=st.integers(1, 256),
     memory_bytes=st.integers(0, 1 << 40),
@@ -119,6 +120,7 @@ def machines(draw: st.DrawFn) -> Machine:
             some(st.builds(program, st.sampled_from(["make", "protoc", "git"]), st.sampled_from(["", "3.21.12", "25.1"])), 4)
         ),
         prefixes=draw(some(st.sampled_from(["/home/me/debs", "/opt/conda", "/"]), 2)),
+        wheels_root=draw(st.sampled_from(["", WHEELS_ROOT, "/home/a b/.local/share/caffeup/cuda/1"])),
     )
 
 
@@ -167,6 +169,9 @@ def test_a_plan_comes_of_anything(
     assert len({link.name for link in made.links}) == len(made.links), "one link with two targets"
     for link in made.links:
         assert not link.name.startswith(("/", "../"))
+    if made.lay_out:
+        assert made.gpu
+        assert any(link.target.startswith(here.wheels_root) for link in made.links)
     if not made.gpu:
         assert not made.sass
         assert not made.cudnn
