@@ -24,6 +24,7 @@ from caffeup.errors import BuildFailed, CaffeupError
 from caffeup.model.base import from_json
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.machine import Machine
+from caffeup.model.outcome import PatchEntry, PatchState
 
 TESTS = Path(__file__).resolve().parents[1]
 MACHINE = from_json((TESTS / "machines" / "debian12-no-gpu" / "expected" / "machine.json").read_bytes(), Machine)
@@ -179,7 +180,11 @@ def test_apply_diff_revert(tiny: Path, capsys: Captured) -> None:
     assert "needed" not in capsys.readouterr().out
     assert main(["patch", "diff", str(tiny)]) == 0
     assert "+CPU_ONLY := 1" in capsys.readouterr().out
+    capsys.readouterr()
     assert main(["patch", "revert", str(tiny)]) == 0
+    said = capsys.readouterr().out
+    assert "reverted" in said
+    assert "needed" not in said
     assert not (tiny / "Makefile.config").exists()
     left = {path for path in tiny.rglob("*") if ".caffeup" not in path.parts}
     assert sorted(str(path.relative_to(tiny)) for path in left) == before
@@ -224,6 +229,32 @@ def test_a_plan_without_tests_has_none(tiny: Path, capsys: Captured) -> None:
     assert main(["up", str(tiny), "--no-tests", "--dry-run", "--json"]) == 0
     decisions = json.loads(capsys.readouterr().out)["decisions"]
     assert [one["value"] for one in decisions if one["key"] == "tests"] == ["none"]
+
+
+REASON = "OpenCV 4 and 5 do not define the C constants where Caffe looks for them: OpenCV 4.6.0, and so on and so on"
+LISTED = (
+    PatchEntry(id="shims", fix="f", kind="shim", files=tuple(f"h{n}.h" for n in range(21)), state=PatchState.NEEDED, because=REASON),
+    PatchEntry(id="own", fix="f", kind="edit", files=("io.py",), state=PatchState.EDITED, because=f"io.py was changed since: {REASON}"),
+    PatchEntry(id="one", fix="f", kind="edit", files=("io.py",), state=PatchState.DONE, because="short", by="tree"),
+)  # fmt: skip
+
+
+def test_the_patch_list_has_a_line_an_entry_but_for_what_somebody_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = list(show.patches(LISTED))
+    assert max(len(line) for line in lines) <= 100
+    assert lines[0].startswith("  shims  needed        shim, 21 files  OpenCV 4 and 5")
+    assert lines[0].endswith(" …")
+    assert lines[1].startswith("  own    edited        edit            io.py was changed since:")
+    assert " ".join(" ".join(lines[1:-1]).split()).endswith("and so on and so on"), "nothing of it is cut off"
+    assert lines[-1] == "  one    done by tree  edit            short"
+
+
+def test_the_patch_list_with_files_has_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = list(show.patches(LISTED, files=True))
+    assert [line for line in lines if ".h" in line] == [f"      h{n}.h" for n in range(21)]
+    assert "…" not in "".join(lines)
 
 
 @pytest.mark.parametrize("columns", [20, 40, 60, 80, 200])

@@ -114,7 +114,7 @@ def test_applying_twice_touches_nothing(patches: Path, tree: Path, facts: Facts,
 def test_revert_gives_back_bytes_modes_and_times(patches: Path, tree: Path, facts: Facts, plan: Plan) -> None:
     before = snapshot(tree, ours=True)
     engine.apply(str(tree), plan, facts, CONFIG)
-    assert {entry.state for entry in engine.revert(str(tree))} == {PatchState.NEEDED}
+    assert {entry.state for entry in engine.revert(str(tree))} == {PatchState.REVERTED}
     assert snapshot(tree, ours=True) == before
     assert not (tree / ".caffeup").exists()
     assert engine.revert(str(tree)) == ()
@@ -132,7 +132,8 @@ def test_one_of_two_edits_of_a_file_can_be_reverted(patches: Path, tree: Path, f
 
 def test_a_fix_stands_for_its_entries(patches: Path, tree: Path, facts: Facts, plan: Plan) -> None:
     engine.apply(str(tree), plan, facts, CONFIG)
-    assert [entry.id for entry in engine.revert(str(tree), ("library",))] == ["library/library-1", "library/library-2"]
+    gone = engine.revert(str(tree), ("library",))
+    assert states(gone) == {"library/library-1": "reverted", "library/library-2": "reverted"}
     with pytest.raises(PatchFailed, match="not applied here: nonsense"):
         engine.revert(str(tree), ("nonsense",))
 
@@ -140,8 +141,9 @@ def test_a_fix_stands_for_its_entries(patches: Path, tree: Path, facts: Facts, p
 def test_what_the_plan_no_longer_needs_is_taken_back(patches: Path, tree: Path, facts: Facts, plan: Plan) -> None:
     engine.apply(str(tree), plan, facts, CONFIG)
     less = plan_of(tree, "shims")
+    assert states(engine.preview(str(tree), less, facts, CONFIG))["rename"] == "obsolete"
     found = engine.apply(str(tree), less, facts, CONFIG)
-    assert states(found)["rename"] == "not-applicable"
+    assert states(found)["rename"] == "reverted"
     assert (tree / "code.py").read_text() == "old = 1\nlast\n"
     assert not (tree / "src/layers/layer.cpp").exists()
     assert not (tree / ".caffeup/lib").exists()

@@ -11,6 +11,7 @@ from caffeup.cli import options
 app = typer.Typer(name="patch", help="What goes into a tree, shown, put in, and taken out.", no_args_is_help=True)
 
 Ids = Annotated[Optional[list[str]], typer.Option("--only", metavar="ID", help="Only this entry (repeatable).")]
+Files = Annotated[bool, typer.Option("--files", help="Name every file, and the whole reason.")]
 
 
 def list_(json: options.Json = False) -> None:
@@ -23,28 +24,28 @@ def list_(json: options.Json = False) -> None:
     typer.echo(to_json(fixes) if json else "\n".join(show.table([(fix.id, fix.title) for fix in fixes])))
 
 
-def preview(tree: options.Tree = "", json: options.Json = False) -> None:
+def preview(tree: options.Tree = "", files: Files = False, json: options.Json = False) -> None:
     """What apply would do. Touches nothing."""
     from caffeup.app.treework import preview_patches
 
-    _show(preview_patches, tree, json=json)
+    _show(preview_patches, tree, files=files, json=json)
 
 
-def apply(tree: options.Tree = "", json: options.Json = False) -> None:
+def apply(tree: options.Tree = "", files: Files = False, json: options.Json = False) -> None:
     """Put in place what this machine and tree need.
 
     All of it or nothing; a second time changes nothing.
     """
     from caffeup.app.treework import put_in_place
 
-    _show(put_in_place, tree, json=json)
+    _show(put_in_place, tree, files=files, json=json)
 
 
-def status(tree: options.Tree = "", json: options.Json = False) -> None:
+def status(tree: options.Tree = "", files: Files = False, json: options.Json = False) -> None:
     """What is applied, and what somebody changed since."""
     from caffeup.app.treework import patch_status
 
-    _show(patch_status, tree, json=json)
+    _show(patch_status, tree, files=files, json=json)
 
 
 def diff(tree: options.Tree = "") -> None:
@@ -55,7 +56,7 @@ def diff(tree: options.Tree = "") -> None:
     typer.echo(patch_diff(find_tree(tree)), nl=False)
 
 
-def revert(tree: options.Tree = "", only: Ids = None, json: options.Json = False) -> None:
+def revert(tree: options.Tree = "", only: Ids = None, files: Files = False, json: options.Json = False) -> None:
     """Take it out again.
 
     Files that somebody changed since are kept and reported.
@@ -66,10 +67,10 @@ def revert(tree: options.Tree = "", only: Ids = None, json: options.Json = False
     from caffeup.model.base import to_json
 
     entries = revert_patches(find_tree(tree), tuple(only or ()))
-    typer.echo(to_json(entries) if json else "\n".join(show.patches(entries)))
+    typer.echo(to_json(entries) if json else "\n".join(show.patches(entries, files=files)))
 
 
-def _show(work: object, tree: str, *, json: bool) -> None:
+def _show(work: object, tree: str, *, files: bool, json: bool) -> None:
     from caffeup.app.planning import plan_for
     from caffeup.app.session import Session
     from caffeup.cli import show
@@ -78,4 +79,4 @@ def _show(work: object, tree: str, *, json: bool) -> None:
 
     session = Session()
     entries = work(session, plan_for(session, tree, make_request()))  # type: ignore[operator]
-    typer.echo(to_json(entries) if json else "\n".join(show.patches(entries)))
+    typer.echo(to_json(entries) if json else "\n".join(show.patches(entries, files=files)))

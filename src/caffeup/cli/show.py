@@ -6,12 +6,13 @@ import shlex
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Optional
 
 from caffeup.app.words import graphics_line, system_line, tests_in_short
 from caffeup.cli.called import as_typed, prompted
 from caffeup.model.finding import Confidence, Finding, Severity
 from caffeup.model.machine import Machine
-from caffeup.model.outcome import Check, PatchEntry, Report, TestReport
+from caffeup.model.outcome import Check, PatchEntry, PatchState, Report, TestReport
 from caffeup.model.plan import Plan
 
 WIDEST = 110
@@ -43,18 +44,28 @@ def width() -> int:
     return min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
 
 
-def table(rows: Iterable[Sequence[str]], *, indent: int = 2, wrap_last: bool = True) -> Iterator[str]:
-    """Rows in columns; the last column is wrapped under itself, or stands below where the terminal is narrow."""
+def table(
+    rows: Iterable[Sequence[str]],
+    *,
+    indent: int = 2,
+    wrap_last: bool = True,
+    cut_last: bool = False,
+    like: Sequence[Sequence[str]] = (),
+) -> Iterator[str]:
+    """Rows in columns; the last column is wrapped under itself (or cut), or stands below where the terminal is narrow.
+
+    The columns are as wide as those of a table of the rows ``like``.
+    """
     lines = [tuple(row) for row in rows]
     if not lines:
         return
-    widths = [min(max(len(row[i]) for row in lines), 44) for i in range(len(lines[0]) - 1)]
+    widths = [min(max(len(row[i]) for row in like or lines), 44) for i in range(len(lines[0]) - 1)]
     start = indent + sum(widths) + 2 * len(widths)
     below = width() - start < _NARROW and bool(widths)
     for row in lines:
         head = " " * indent + "".join(f"{cell:<{room}}  " for cell, room in zip(row, widths))
         under = indent + 4 if below else start
-        body = _fill(row[-1], under) if wrap_last else [" " * under + row[-1]]
+        body = _fill(row[-1], under, most=1 if cut_last else None) if wrap_last else [" " * under + row[-1]]
         if below:
             yield from _fill(" ".join(head.split()), indent)
             yield from body
@@ -63,12 +74,19 @@ def table(rows: Iterable[Sequence[str]], *, indent: int = 2, wrap_last: bool = T
             yield from body[1:]
 
 
-def _fill(text: str, start: int) -> list[str]:
+def _fill(text: str, start: int, *, most: Optional[int] = None) -> list[str]:
     room = max(width(), start + _NARROW)
     margin = " " * start
-    return textwrap.wrap(
-        text, room, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False, break_long_words=False
+    wrapper = textwrap.TextWrapper(
+        room,
+        initial_indent=margin,
+        subsequent_indent=margin,
+        break_on_hyphens=False,
+        break_long_words=False,
+        max_lines=most,
+        placeholder=" …",
     )
+    return wrapper.wrap(text)
 
 
 def _wrapped(label: str, text: str) -> Iterator[str]:
@@ -169,19 +187,22 @@ def plan(value: Plan) -> Iterator[str]:
         yield from findings(value.conflicts)
 
 
-def patches(entries: Iterable[PatchEntry]) -> Iterator[str]:
-    """The patch list with states."""
-    yield from table(
-        [
-            (
-                e.id,
-                e.kind,
-                str(e.state) + (f" by {e.by}" if e.by else ""),
-                ", ".join(e.files) + (f" — {e.because}" if e.because else ""),
-            )
-            for e in entries
-        ]
-    )
+def patches(entries: Iterable[PatchEntry], *, files: bool = False) -> Iterator[str]:
+    """The patch list with states, a line an entry; with ``files``, the whole reason and each file under it."""
+    many = tuple(entries)
+    rows = [(e.id, str(e.state) + (f" by {e.by}" if e.by else ""), _what(e), e.because) for e in many]
+    for entry, row in zip(many, rows):
+        whole = files or entry.state in {PatchState.CONFLICTING, PatchState.EDITED}
+        yield from table([row], like=rows, cut_last=not whole)
+        if files:
+            yield from (f"      {path}" for path in entry.files)
+    if not many:
+        yield "  nothing is applied here"
+
+
+def _what(entry: PatchEntry) -> str:
+    """``edit``, ``shim, 21 files``."""
+    return entry.kind if len(entry.files) == 1 else f"{entry.kind}, {len(entry.files)} files"
 
 
 def checks(many: Iterable[Check]) -> Iterator[str]:

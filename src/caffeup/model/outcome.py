@@ -18,6 +18,10 @@ class PatchState(Word):
     CONFLICTING = "conflicting"
     EDITED = "edited"
     """caffeup applied it and somebody changed the file since."""
+    OBSOLETE = "obsolete"
+    """caffeup applied it and the plan no longer calls for it: the next apply takes it back."""
+    REVERTED = "reverted"
+    """It was taken back just now: the tree holds what it held before."""
 
 
 class PatchEntry(Value, kw_only=True):

@@ -222,8 +222,8 @@ class Converge:
             if record.id in wanted:
                 continue
             changed = sorted(self._edited.intersection(record.files))
-            state = PatchState.EDITED if changed else PatchState.NOT_APPLICABLE
-            because = "no longer needed here: it is taken back"
+            state = PatchState.EDITED if changed else PatchState.OBSOLETE
+            because = "no longer needed here: the next apply takes it back"
             if changed:
                 self._records.setdefault(record.id, record)
                 because = (

@@ -95,13 +95,7 @@ def revert(tree_root: str, ids: Optional[tuple[str, ...]] = None) -> tuple[Patch
     if worked.conflicts:
         raise PatchFailed("what remains does not fit this tree; nothing was changed", findings=worked.conflicts)
     _write(disk, ledger, worked, lambda: None)
-    return tuple(
-        entry
-        if entry.state is PatchState.EDITED
-        else msgspec.structs.replace(entry, state=PatchState.NEEDED, because="taken back: the tree holds what it held before")
-        for entry in worked.entries
-        if entry.id in gone
-    )
+    return tuple(_applied(entry) for entry in worked.entries if entry.id in gone)
 
 
 def status(
@@ -237,6 +231,8 @@ def _verify(checker: Checker, targets: tuple[Target, ...], on_checked: Optional[
 def _applied(entry: PatchEntry) -> PatchEntry:
     if entry.state is PatchState.NEEDED:
         return msgspec.structs.replace(entry, state=PatchState.DONE, by="caffeup")
+    if entry.state is PatchState.OBSOLETE:
+        return msgspec.structs.replace(entry, state=PatchState.REVERTED, because="the tree holds what it held before")
     return entry
 
 
