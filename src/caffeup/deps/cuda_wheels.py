@@ -27,7 +27,9 @@ Fetch = Callable[[CudaWheel, Path, Progress], Path]
 """Downloads a wheel into a folder, and checks its hash."""
 MARGIN = 200 << 20
 """Bytes that must be left on the disk afterwards."""
-_PARTS = ("bin", "include", "lib", "nvvm")
+_PART = ".part-"
+_LOCK = ".lock"
+_FOLDERS = ("bin", "include", "lib", "nvvm")
 _CHUNK = 1 << 20
 
 
@@ -75,9 +77,6 @@ def begun(home: Path) -> tuple[Path, ...]:
 
 
 # --- one root ---------------------------------------------------------------------------------------------
-
-_PART = ".part-"
-_LOCK = ".lock"
 
 
 @contextmanager
@@ -176,7 +175,7 @@ def _name_in_root(name: str) -> str:
     parts = PurePosixPath(name).parts
     if ".." in parts or len(parts) < 3:
         return ""
-    if parts[0] == "nvidia" and len(parts) > 3 and parts[2] in _PARTS:
+    if parts[0] == "nvidia" and len(parts) > 3 and parts[2] in _FOLDERS:
         return "/".join(parts[2:])
     owner, info, _ = parts[0].partition(".dist-info")
     return f"licenses/{owner}/{parts[-1]}" if info and parts[1] == "licenses" else ""
