@@ -20,7 +20,7 @@ from caffeup.app.planning import Planned
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages
 from caffeup.app.treework import put_in_place
-from caffeup.deps.cuda_wheels import begun, is_whole, lay_out, remove_all
+from caffeup.deps.cuda_wheels import begun, is_empty, is_whole, lay_out, remove_all
 from caffeup.detect.laid_out import MARK, laid_out_roots, wheels_root
 from caffeup.detect.places import data_folder
 from caffeup.detect.system import probe_system
@@ -291,8 +291,10 @@ def test_all_of_it_is_removed(release: CudaFromWheels, tmp_path: Path) -> None:
     lay_out(release, home / "1", fetch=Index(tmp_path), free_bytes=free)
     with pytest.raises(KeyboardInterrupt):
         lay_out(release, home / "2", fetch=Index(tmp_path, fails="nvidia-cudnn"), free_bytes=free)
+    assert not is_empty(home)
     remove_all(home)
-    assert not home.exists()
+    assert is_empty(home)
+    assert [path.name for path in home.iterdir()] == [".lock"]
 
 
 def test_a_removal_that_was_ended_leaves_nothing_whole(

@@ -12,7 +12,7 @@ from caffeup.app.session import Session
 from caffeup.app.stages import Stages
 from caffeup.app.ui import Ui
 from caffeup.build.progress import Status
-from caffeup.deps.cuda_wheels import begun, lay_out, remove_all
+from caffeup.deps.cuda_wheels import begun, is_empty, lay_out, remove_all
 from caffeup.errors import DependencyError, UsageError
 from caffeup.facts.cuda_wheels import CudaFromWheels, CudaWheel
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
@@ -76,7 +76,7 @@ def cuda_home(session: Session) -> Optional[Path]:
 
     data = data_folder(session.host)
     home = Path(data) / FOLDER
-    return home if data and home.is_dir() else None
+    return home if data and not is_empty(home) else None
 
 
 def remove_cuda(home: Path) -> str:

@@ -14,7 +14,7 @@ import shlex
 import shutil
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Callable, Optional
 
@@ -66,9 +66,11 @@ def remove_all(home: Path) -> None:
                     shutil.rmtree(path)
     except OSError as error:
         raise _disk_error(error, home) from error
-    with suppress(OSError):
-        (home / _LOCK).unlink()
-        home.rmdir()
+
+
+def is_empty(home: Path) -> bool:
+    """Whether nothing was laid out or begun; the lock stays, since somebody may wait for it."""
+    return not home.is_dir() or all(path.name == _LOCK for path in home.iterdir())
 
 
 def begun(home: Path) -> tuple[Path, ...]:
@@ -110,6 +112,7 @@ def _make(release: CudaFromWheels, root: Path, fetch: Fetch, free_bytes: Callabl
         behind += wheel.bytes
         progress(f"unpacking {wheel.name}", behind, total)
         _unpack(file, made)
+        os.sync()  # a note that outlives a power cut while the files do not would lie
         _done(part, wheel).touch()
         file.unlink()
     _link(made)
@@ -117,7 +120,7 @@ def _make(release: CudaFromWheels, root: Path, fetch: Fetch, free_bytes: Callabl
     (made / MARK).write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
     if root.exists():  # what a removal that was ended left
         shutil.rmtree(root)
-    os.sync()  # a name that outlives a power cut while the files do not would lie
+    os.sync()
     made.rename(root)
     shutil.rmtree(part)
 
