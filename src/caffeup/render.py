@@ -25,6 +25,8 @@ _GROUPS = (
     ("Folders of the build", ("BUILD_DIR", "RELEASE_BUILD_DIR", "DEBUG_BUILD_DIR", "DISTRIBUTE_DIR")),
 )
 _OTHERS = "Other settings"
+SETTINGS = frozenset((*(key for _, keys in _GROUPS for key in keys), "TEST_GPUID", "Q"))
+"""All that a plan sets."""
 _KEY = re.compile(r"(?:export )?[A-Za-z_][A-Za-z0-9_]*")
 _OPERATORS = frozenset((":=", "+=", "?=", "="))
 _RUNS = re.compile(r"\$[({]\s*(?:shell|eval|file|guile|call|foreach|load)\b")

@@ -9,6 +9,7 @@ import msgspec
 
 from caffeup.app.dependencies import install_missing
 from caffeup.app.diagnosing import diagnose_failure
+from caffeup.app.foreign_plan import require_of_here
 from caffeup.app.laying_out import lay_out_toolkit
 from caffeup.app.missing import without_git
 from caffeup.app.obtain import Wanted, look_ahead, obtain, resolve
@@ -63,10 +64,11 @@ class Up:
         return self._in_tree(root, machine)
 
     def run_in(self, root: Path, plan_file: str = "") -> Report:
-        """The stages from configure on, in a tree that is here; with a plan made earlier, without detecting."""
+        """The stages from configure on, in a tree that is here; by a plan made earlier where one is named."""
         machine = self._detect()
         plan = read_plan(plan_file) if plan_file else None
         if plan is not None:
+            require_of_here(plan, machine)
             plan = msgspec.structs.replace(plan, tree=str(root))
         return self._in_tree(root, machine, plan)
 

@@ -10,7 +10,7 @@ from caffeup.cli import options
 from caffeup.cli.request import make_request, takes
 
 
-@takes("no_tests", "jobs", "yes")
+@takes("cuda", "python", "prefix", "no_tests", "jobs", "yes")
 def build(
     tree: options.Tree = "",
     plan: Annotated[
