@@ -417,3 +417,21 @@ def test_a_config_that_names_what_cannot_be_looked_at_is_no_fault_of_ours(tmp_pa
     root = Path(shutil.copytree(TINY, tmp_path / "tiny"))
     (root / "Makefile.config").write_text(f"ANACONDA_HOME := /{'a' * 5000}\n")  # as /root is to others: stat fails
     assert "tree-config-stale" in {finding.id for finding in inspect(root, load_facts()).findings}
+
+
+def test_commands_that_a_makefile_runs_when_it_is_read(tree: Path) -> None:
+    with (tree / "Makefile").open("a") as file:
+        file.write("include Makefile.more\ninclude Makefile.config\ninclude ../outside.mk $(DEPS) Makefile\n")
+    (tree.parent / "outside.mk").write_text("A := $(shell ./outside)\n")
+    (tree / "Makefile.config").write_text("A := $(shell ./ours-takes-its-place)\n")
+    (tree / "Makefile.more").write_text("# more\nifeq ($(BLAS), mkl)\n  ROOT := $(shell ./external/prepare.sh)\nendif\n")
+    found = finding(tree, "tree-makefile-runs-commands")
+    assert found.severity == Severity.WARNING
+    assert [str(one) for one in found.evidence] == ["Makefile.more:3: ./external/prepare.sh  (ifeq ($(BLAS), mkl))"]
+    assert found.remedies[0].commands == (f"sed -n 3p {tree}/Makefile.more",)
+
+
+def test_many_commands_are_counted(tree: Path) -> None:
+    with (tree / "Makefile").open("a") as file:
+        file.writelines(f"A{number} := $(shell ./{number})\n" for number in range(7))
+    assert [one.where for one in finding(tree, "tree-makefile-runs-commands").evidence[-2:]] == ["Makefile", "and 2 more"]

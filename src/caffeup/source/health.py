@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.source.look import Look, evidence_of, printable, quoted
-from caffeup.source.obstacles import build_folder, foreign_config, links_out, own_folder, strangers
+from caffeup.source.obstacles import build_folder, commands, foreign_config, links_out, own_folder, strangers
 from caffeup.source.survey import Survey
 
 NEEDED = (
@@ -35,8 +35,9 @@ PLAIN = re.compile(r"[A-Za-z0-9_.+@%=,~/-]*")
 
 def examine(look: Look) -> tuple[Finding, ...]:
     """All findings, in the order of their severity."""
-    checks = (_makefile, _half, _writable, _names, _path, _damage, strangers, links_out, own_folder, build_folder, foreign_config)
-    found = [finding for check in checks for finding in check(look)]
+    checks = (_makefile, _half, _writable, _names, _path, _damage)
+    others = (strangers, links_out, own_folder, build_folder, commands, foreign_config)
+    found = [finding for check in (*checks, *others) for finding in check(look)]
     order = (Severity.PROBLEM, Severity.WARNING, Severity.NOTE, Severity.OK)
     return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))
 

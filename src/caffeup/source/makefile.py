@@ -13,7 +13,7 @@ DEFINED = re.compile(r"^\s*(?:else\s+)?ifn?def\s+([A-Za-z_]\w*)")
 FOREACH = re.compile(r"\$\(foreach\s+([A-Za-z_]\w*)\s*,")
 RULE = re.compile(r"^[^\s#=:][^=#]*?::?(?!=)")
 STANDARD = re.compile(r"-std=(\S+)")
-INCLUDE = re.compile(r"^\s*-?include\s+(\S+)")
+INCLUDE = re.compile(r"^\s*[-s]?include\s+(\S.*)$")
 MAKES_OWN = frozenset(
     {"MAKE", "RM", "CURDIR", "SHELL", "MAKEFLAGS", "MAKECMDGOALS", "MAKEFILE_LIST", "AR", "CC", "MAKEOVERRIDES"}
 )
@@ -25,6 +25,8 @@ class Line(Value, kw_only=True):
     """One logical line (continuations joined)."""
 
     text: str
+    number: int
+    """Of its first line in the file, from 1."""
     recipe: bool
     conditions: tuple[str, ...]
     """The conditionals around it, as written; an ``else`` branch has ``else`` before it."""
@@ -82,7 +84,7 @@ def logical_lines(text: str) -> Iterator[Line]:
     """Join continuations, drop comments, follow conditionals, and tell recipes from the rest."""
     conditions: list[str] = []
     in_rule = False
-    for raw in _joined(text):
+    for number, raw in _joined(text):
         recipe = in_rule and raw.startswith("\t")
         line = raw if recipe else _without_comment(raw)
         word = line.split(None, 1)[0].split("(", 1)[0] if line.strip() else ""
@@ -98,19 +100,25 @@ def logical_lines(text: str) -> Iterator[Line]:
         elif line.strip() and not recipe:
             in_rule = not ASSIGNMENT.match(line) and bool(RULE.match(line))
         if line.strip():
-            yield Line(text=line, recipe=recipe, conditions=tuple(conditions))
+            yield Line(text=line, number=number, recipe=recipe, conditions=tuple(conditions))
 
 
-def _joined(text: str) -> Iterator[str]:
-    pending = ""
-    for line in text.replace("\r\n", "\n").split("\n"):
+def included(text: str) -> tuple[str, ...]:
+    """Names of the files that it includes, as far as they are plain."""
+    found = [INCLUDE.match(line.text) for line in logical_lines(text) if not line.recipe]
+    return tuple(name for match in found if match for name in match.group(1).split() if "$" not in name)
+
+
+def _joined(text: str) -> Iterator[tuple[int, str]]:
+    pending, first = "", 1
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         if line.endswith("\\"):
             pending += line[:-1] + " "
         else:
-            yield pending + line
-            pending = ""
+            yield first, pending + line
+            pending, first = "", number + 1
     if pending:
-        yield pending
+        yield first, pending
 
 
 def _without_comment(line: str) -> str:
@@ -125,8 +133,8 @@ def _after_include(lines: tuple[Line, ...]) -> tuple[int, bool]:
         assigned = ASSIGNMENT.match(line.text)
         if assigned and assigned.group(3).strip() == "Makefile.config":
             names |= {f"$({assigned.group(1)})", f"${{{assigned.group(1)}}}"}
-        included = INCLUDE.match(line.text)
-        if included and included.group(1) in names:
+        found = INCLUDE.match(line.text)
+        if found and names.intersection(found.group(1).split()):
             return number + 1, True
     return 0, False
 

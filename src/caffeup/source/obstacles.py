@@ -9,8 +9,12 @@ from collections.abc import Iterator
 
 from caffeup.model.finding import Confidence, Evidence, Finding, Remedy, Severity
 from caffeup.model.tree import ConfigState
-from caffeup.source.look import SHOWN, Look, evidence_of, quoted
+from caffeup.source.commands import commands_when_read
+from caffeup.source.look import SHOWN, Look, evidence_of, printable, quoted
+from caffeup.source.makefile import included
 
+LONGEST = 200
+"""Of a command that is shown."""
 SOURCES = ("src/", "include/", "tools/", "examples/", "python/", "Makefile", "CMakeLists.txt")
 
 
@@ -132,6 +136,44 @@ def own_folder(look: Look) -> Iterator[Finding]:
             affects="tree",
             remedies=(Remedy(text="Look where it leads, and remove it.", commands=(f"ls -ld {quoted(folder)}",)),),
         )
+
+
+def commands(look: Look) -> Iterator[Finding]:
+    """What make runs as soon as it reads the Makefile, before anything is built."""
+    seen: list[Evidence] = []
+    read: set[str] = set()
+    pending = ["Makefile"]
+    while pending:
+        name = pending.pop(0)
+        text = look.survey.text(name)
+        if text is None or name in read:
+            continue
+        read.add(name)
+        # Makefile.config is left out: the one that make will read is caffeup's.
+        pending += [
+            os.path.normpath(one) for one in included(text) if one != "Makefile.config" and not one.startswith(("/", ".."))
+        ]
+        for one in commands_when_read(text):
+            under = f"  ({one.condition})" if one.condition else ""
+            seen.append(Evidence(where=name, line=one.line, text=printable(f"{one.text}{under}")[:LONGEST]))
+    if not seen:
+        return
+    first = seen[0]
+    more = Evidence(where=f"and {len(seen) - SHOWN} more")
+    yield Finding(
+        id="tree-makefile-runs-commands",
+        severity=Severity.WARNING,
+        title="this Makefile runs commands when it is read",
+        why="make runs them at once, whatever is asked of it: caffeup's configure and build do, but no command that only shows.",
+        evidence=(*seen[:SHOWN], more) if len(seen) > SHOWN else tuple(seen),
+        affects="build",
+        remedies=(
+            Remedy(
+                text="Look at them before you go on, unless you know where this tree is from.",
+                commands=(f"sed -n {first.line}p {quoted(look.survey.root / first.where)}",),
+            ),
+        ),
+    )
 
 
 def _inside(real: str, top: str) -> bool:
