@@ -112,6 +112,7 @@ def tree(**changes: Any) -> Tree:
         "config_keys": KEYS,
         "overridable": ("WARNINGS", "LIBRARIES"),
         "libraries": LINKED,
+        "features": ("layers:one-type", "layers:convolution-creator"),
     }
     return Tree(**{**values, **changes})
 

@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
     conv->mutable_weight_filler()->set_type("gaussian");
     double times[4];
     for (int own = 0; own < 2; ++own) {
-      shared_ptr<Layer<float> > l(own ? new DepthwiseConvolutionLayer<float>(param) : new ConvolutionLayer<float>(param));
+      shared_ptr<Layer<float> > l(own ? new DepthwiseConvLayer<float>(param) : new ConvolutionLayer<float>(param));
       Blob<float> bottom(batch, layer.channels, layer.size, layer.size), top;
       FillerParameter filler;
       GaussianFiller<float>(filler).Fill(&bottom);

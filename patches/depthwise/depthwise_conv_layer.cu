@@ -1428,7 +1428,7 @@ void backward_weights(const Shape& g, const Plan& plan, const T* in,
 // The layer. Everything runs on the default stream, as in the rest of Caffe.
 
 template <typename Dtype>
-void DepthwiseConvolutionLayer<Dtype>::make_gpu_plan() {
+void DepthwiseConvLayer<Dtype>::make_gpu_plan() {
   if (planned_) { return; }
   int device;
   depthwise::Gpu gpu;
@@ -1451,7 +1451,7 @@ void DepthwiseConvolutionLayer<Dtype>::make_gpu_plan() {
 }
 
 template <typename Dtype>
-void DepthwiseConvolutionLayer<Dtype>::Forward_gpu(
+void DepthwiseConvLayer<Dtype>::Forward_gpu(
     const vector<Blob<Dtype>*>& bottom, const vector<Blob<Dtype>*>& top) {
   if (other_) {
     other_->Forward(bottom, top);
@@ -1470,7 +1470,7 @@ void DepthwiseConvolutionLayer<Dtype>::Forward_gpu(
 }
 
 template <typename Dtype>
-void DepthwiseConvolutionLayer<Dtype>::Backward_gpu(
+void DepthwiseConvLayer<Dtype>::Backward_gpu(
     const vector<Blob<Dtype>*>& top, const vector<bool>& propagate_down,
     const vector<Blob<Dtype>*>& bottom) {
   if (other_) { return other_backward(top, propagate_down, bottom); }
@@ -1500,7 +1500,7 @@ void DepthwiseConvolutionLayer<Dtype>::Backward_gpu(
   }
 }
 
-INSTANTIATE_LAYER_GPU_FUNCS(DepthwiseConvolutionLayer);
+INSTANTIATE_LAYER_GPU_FUNCS(DepthwiseConvLayer);
 
 #endif  // DEPTHWISE_CONV_STANDALONE
 

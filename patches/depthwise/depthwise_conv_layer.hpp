@@ -29,6 +29,7 @@
 #define CAFFE_DEPTHWISE_CONV_LAYER_HPP_
 
 #ifndef DEPTHWISE_CONV_STANDALONE
+#include <string>
 #include <vector>
 
 #include "caffe/blob.hpp"
@@ -103,7 +104,7 @@ Plan make_plan(const Shape& shape, int element_size, const Gpu& gpu);
  * a Convolution (see the constructor) it leaves such a layer to another.
  */
 template <typename Dtype>
-class DepthwiseConvolutionLayer : public ConvolutionLayer<Dtype> {
+class DepthwiseConvLayer : public ConvolutionLayer<Dtype> {
  public:
   typedef shared_ptr<Layer<Dtype> > (*Creator)(const LayerParameter&);
 
@@ -112,17 +113,27 @@ class DepthwiseConvolutionLayer : public ConvolutionLayer<Dtype> {
    *        out not to be depthwise once its bottoms are known; without it,
    *        ConvolutionLayer does.
    */
-  explicit DepthwiseConvolutionLayer(const LayerParameter& param,
+  explicit DepthwiseConvLayer(const LayerParameter& param,
       Creator otherwise = NULL)
       : ConvolutionLayer<Dtype>(param), otherwise_(otherwise),
         depthwise_(false), planned_(false) {}
+
+  /**
+   * @brief Makes a "Convolution": this layer for one with groups that names no
+   *        engine, whatever `otherwise` makes for the rest. With
+   *        CAFFE_AUTO_DEPTHWISE=0 in the environment, always the latter.
+   */
+  static shared_ptr<Layer<Dtype> > MakeConvolution(const LayerParameter& param,
+      Creator otherwise);
+
   virtual void LayerSetUp(const vector<Blob<Dtype>*>& bottom,
       const vector<Blob<Dtype>*>& top);
   virtual void Reshape(const vector<Blob<Dtype>*>& bottom,
       const vector<Blob<Dtype>*>& top);
 
   virtual inline const char* type() const {
-    return by_name() ? "DepthwiseConvolution" : "Convolution";
+    const std::string& name = this->layer_param_.type();
+    return name.empty() ? "DepthwiseConvolution" : name.c_str();
   }
 
  protected:

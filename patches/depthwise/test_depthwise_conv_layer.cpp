@@ -26,6 +26,7 @@
  */
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -184,13 +185,13 @@ class Setup {
 };
 
 template <typename TypeParam>
-class DepthwiseConvolutionLayerTest : public MultiDeviceTest<TypeParam> {
+class DepthwiseConvLayerTest : public MultiDeviceTest<TypeParam> {
  protected:
   typedef typename TypeParam::Dtype Dtype;
 
   static shared_ptr<Layer<Dtype> > Depthwise(const LayerParameter& param) {
     return shared_ptr<Layer<Dtype> >(
-        new DepthwiseConvolutionLayer<Dtype>(param));
+        new DepthwiseConvLayer<Dtype>(param));
   }
   static shared_ptr<Layer<Dtype> > Grouped(const LayerParameter& param) {
     return shared_ptr<Layer<Dtype> >(new ConvolutionLayer<Dtype>(param));
@@ -238,9 +239,9 @@ class DepthwiseConvolutionLayerTest : public MultiDeviceTest<TypeParam> {
   }
 };
 
-TYPED_TEST_CASE(DepthwiseConvolutionLayerTest, TestDtypesAndDevices);
+TYPED_TEST_CASE(DepthwiseConvLayerTest, TestDtypesAndDevices);
 
-TYPED_TEST(DepthwiseConvolutionLayerTest, TestSetUp) {
+TYPED_TEST(DepthwiseConvLayerTest, TestSetUp) {
   typedef typename TypeParam::Dtype Dtype;
   const Case c = {2, 3, 2, 6, 5, 3, 3, 2, 2, 1, 1, 1, true};
   Setup<Dtype> s(this->Depthwise(Parameter(c, "DepthwiseConvolution")));
@@ -257,7 +258,7 @@ TYPED_TEST(DepthwiseConvolutionLayerTest, TestSetUp) {
   EXPECT_EQ(6, s.layer->blobs()[1]->count());
 }
 
-TYPED_TEST(DepthwiseConvolutionLayerTest, TestAgainstGroups) {
+TYPED_TEST(DepthwiseConvLayerTest, TestAgainstGroups) {
   typedef typename TypeParam::Dtype Dtype;
   LayerParameter param;
   const bool has_dilation = SetDilation(param.mutable_convolution_param(), 1);
@@ -272,7 +273,7 @@ TYPED_TEST(DepthwiseConvolutionLayerTest, TestAgainstGroups) {
   }
 }
 
-TYPED_TEST(DepthwiseConvolutionLayerTest, TestAgainstCPU) {
+TYPED_TEST(DepthwiseConvLayerTest, TestAgainstCPU) {
   typedef typename TypeParam::Dtype Dtype;
   if (Caffe::mode() == Caffe::CPU) { return; }
   for (int i = 0; i < kCaseCount; ++i) {
@@ -285,7 +286,7 @@ TYPED_TEST(DepthwiseConvolutionLayerTest, TestAgainstCPU) {
   }
 }
 
-TYPED_TEST(DepthwiseConvolutionLayerTest, TestGradient) {
+TYPED_TEST(DepthwiseConvLayerTest, TestGradient) {
   typedef typename TypeParam::Dtype Dtype;
   const Case cases[] = {
     {2, 2, 1, 6, 5, 3, 3, 1, 1, 1, 1, 1, true},
@@ -298,14 +299,14 @@ TYPED_TEST(DepthwiseConvolutionLayerTest, TestGradient) {
     Blob<Dtype> bottom, top;
     Fill(this->BottomShape(cases[i]), &bottom, false);
     vector<Blob<Dtype>*> bottoms(1, &bottom), tops(1, &top);
-    DepthwiseConvolutionLayer<Dtype> layer(
+    DepthwiseConvLayer<Dtype> layer(
         Parameter(cases[i], "DepthwiseConvolution"));
     GradientChecker<Dtype> checker(1e-2, 1e-3);
     checker.CheckGradientExhaustive(&layer, bottoms, tops);
   }
 }
 
-TYPED_TEST(DepthwiseConvolutionLayerTest, TestSameBitsAgain) {
+TYPED_TEST(DepthwiseConvLayerTest, TestSameBitsAgain) {
   typedef typename TypeParam::Dtype Dtype;
   const Case c = {8, 16, 1, 30, 31, 3, 3, 1, 1, 1, 1, 1, true};
   const LayerParameter param = Parameter(c, "DepthwiseConvolution");
@@ -335,7 +336,7 @@ TYPED_TEST(DepthwiseConvolutionLayerTest, TestSameBitsAgain) {
   }
 }
 
-TYPED_TEST(DepthwiseConvolutionLayerTest, TestWhatIsNotAskedForIsLeft) {
+TYPED_TEST(DepthwiseConvLayerTest, TestWhatIsNotAskedForIsLeft) {
   typedef typename TypeParam::Dtype Dtype;
   const Case c = {2, 4, 1, 9, 9, 3, 3, 1, 1, 1, 1, 1, true};
   Setup<Dtype> s(this->Depthwise(Parameter(c, "DepthwiseConvolution")));
@@ -364,7 +365,7 @@ TYPED_TEST(DepthwiseConvolutionLayerTest, TestWhatIsNotAskedForIsLeft) {
   }
 }
 
-TYPED_TEST(DepthwiseConvolutionLayerTest, TestNewShape) {
+TYPED_TEST(DepthwiseConvLayerTest, TestNewShape) {
   typedef typename TypeParam::Dtype Dtype;
   Case c = {4, 3, 1, 20, 20, 3, 3, 1, 1, 1, 1, 1, true};
   const LayerParameter param = Parameter(c, "DepthwiseConvolution");
@@ -395,7 +396,7 @@ TYPED_TEST(DepthwiseConvolutionLayerTest, TestNewShape) {
   }
 }
 
-TYPED_TEST(DepthwiseConvolutionLayerTest, TestSeveralBottoms) {
+TYPED_TEST(DepthwiseConvLayerTest, TestSeveralBottoms) {
   typedef typename TypeParam::Dtype Dtype;
   const Case c = {2, 3, 1, 8, 11, 3, 3, 1, 1, 1, 1, 1, true};
   Setup<Dtype> expected(this->Grouped(Parameter(c, "Convolution")));
@@ -426,7 +427,7 @@ TYPED_TEST(DepthwiseConvolutionLayerTest, TestSeveralBottoms) {
       expected.layer->blobs()[0]->cpu_diff(), "weight diff", 0);
 }
 
-TYPED_TEST(DepthwiseConvolutionLayerTest, TestNamesAndDefaults) {
+TYPED_TEST(DepthwiseConvLayerTest, TestNamesAndDefaults) {
   typedef typename TypeParam::Dtype Dtype;
   const Case c = {1, 3, 1, 6, 6, 3, 3, 1, 1, 1, 1, 1, true};
   const char* const names[] = {"DepthwiseConvolution", "ConvolutionDepthwise"};
@@ -436,6 +437,7 @@ TYPED_TEST(DepthwiseConvolutionLayerTest, TestNamesAndDefaults) {
     param.mutable_convolution_param()->clear_num_output();
     Setup<Dtype> s(LayerRegistry<Dtype>::CreateLayer(param));
     this->SetUpLayer(c, &s);
+    EXPECT_STREQ(names[i], s.layer->type());
     EXPECT_EQ(3, s.layer->layer_param().convolution_param().group());
     EXPECT_EQ(3, s.top.shape(1));
     EXPECT_EQ(1, s.layer->blobs()[0]->shape(1));
@@ -443,7 +445,7 @@ TYPED_TEST(DepthwiseConvolutionLayerTest, TestNamesAndDefaults) {
 }
 
 // In place of a Convolution, what is not depthwise goes to another layer.
-TYPED_TEST(DepthwiseConvolutionLayerTest, TestInPlaceOfConvolution) {
+TYPED_TEST(DepthwiseConvLayerTest, TestInPlaceOfConvolution) {
   typedef typename TypeParam::Dtype Dtype;
   const Case c = {2, 4, 1, 9, 7, 3, 3, 1, 1, 1, 1, 1, true};
   for (int groups = 1; groups <= 4; groups *= 2) {
@@ -452,7 +454,7 @@ TYPED_TEST(DepthwiseConvolutionLayerTest, TestInPlaceOfConvolution) {
     for (int with_other = 0; with_other < 2; ++with_other) {
       Setup<Dtype> expected(this->Grouped(param));
       Setup<Dtype> actual(shared_ptr<Layer<Dtype> >(
-          new DepthwiseConvolutionLayer<Dtype>(param,
+          new DepthwiseConvLayer<Dtype>(param,
               with_other ? &TestFixture::Grouped : NULL)));
       EXPECT_STREQ("Convolution", actual.layer->type());
       this->SetUpLayer(c, &expected);
@@ -462,7 +464,38 @@ TYPED_TEST(DepthwiseConvolutionLayerTest, TestInPlaceOfConvolution) {
   }
 }
 
-TYPED_TEST(DepthwiseConvolutionLayerTest, TestRefusals) {
+// What is made for a Convolution, by its groups, its engine and the wish.
+TYPED_TEST(DepthwiseConvLayerTest, TestMadeForConvolution) {
+  typedef typename TypeParam::Dtype Dtype;
+  typedef DepthwiseConvLayer<Dtype> Ours;
+  const Case c = {1, 4, 1, 6, 6, 3, 3, 1, 1, 1, 1, 1, true};
+  const char* const before = std::getenv("CAFFE_AUTO_DEPTHWISE");
+  const std::string wish = before ? before : "";
+  for (int on = 0; on < 2; ++on) {
+    setenv("CAFFE_AUTO_DEPTHWISE", on ? "1" : "0", 1);
+    for (int groups = 1; groups <= 4; groups *= 4) {
+      for (int engine = 0; engine < 2; ++engine) {
+        LayerParameter param = Parameter(c, "Convolution");
+        param.mutable_convolution_param()->set_group(groups);
+        param.mutable_convolution_param()->set_engine(engine ?
+            ConvolutionParameter_Engine_CAFFE :
+            ConvolutionParameter_Engine_DEFAULT);
+        const shared_ptr<Layer<Dtype> > layer =
+            Ours::MakeConvolution(param, &TestFixture::Grouped);
+        EXPECT_EQ(on && groups == 4 && !engine,
+            dynamic_cast<Ours*>(layer.get()) != NULL);
+        EXPECT_STREQ("Convolution", layer->type());
+      }
+    }
+  }
+  if (before) {
+    setenv("CAFFE_AUTO_DEPTHWISE", wish.c_str(), 1);
+  } else {
+    unsetenv("CAFFE_AUTO_DEPTHWISE");
+  }
+}
+
+TYPED_TEST(DepthwiseConvLayerTest, TestRefusals) {
   typedef typename TypeParam::Dtype Dtype;
   if (Caffe::mode() != Caffe::CPU) { return; }
   const Case c = {1, 4, 1, 6, 6, 3, 3, 1, 1, 1, 1, 1, true};
@@ -478,7 +511,7 @@ TYPED_TEST(DepthwiseConvolutionLayerTest, TestRefusals) {
 }
 
 // A model that was trained with Convolution gives the same results here.
-TYPED_TEST(DepthwiseConvolutionLayerTest, TestLoadsConvolutionModel) {
+TYPED_TEST(DepthwiseConvLayerTest, TestLoadsConvolutionModel) {
   typedef typename TypeParam::Dtype Dtype;
   const std::string data =
       "layer { name: 'data' type: 'DummyData' top: 'data' dummy_data_param {"

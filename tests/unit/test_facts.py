@@ -32,7 +32,7 @@ RANGES = {
     "host_compiler": ("cuda", "gcc"),
     "cudnn": ("cudnn", "cuda"),
 }
-FIX_RANGES = tuple(name for name in Condition.__struct_fields__ if name not in ("mode", "fork", "distro", "arch", "tree"))
+FIX_RANGES = tuple(name for name in Condition.__struct_fields__ if name not in ("mode", "fork", "distro", "arch", "tree", "wish"))
 
 
 def cc(text: str) -> ComputeCapability:

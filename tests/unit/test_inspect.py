@@ -185,7 +185,7 @@ def test_each_file_is_read_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_depthwise_layers_and_whose() -> None:
     rows = {row.id: row for row in table_of(FACTS).feature}
-    assert {"depthwise:caffeup", "depthwise:yonghenglh6", "depthwise:convolution-depthwise"} <= set(rows)
+    assert {"depthwise:caffeup", "depthwise:yonghenglh6", "depthwise:own"} <= set(rows)
     assert rows["depthwise:yonghenglh6"].unless
 
 

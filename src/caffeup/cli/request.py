@@ -11,7 +11,9 @@ from caffeup.cli import options
 if TYPE_CHECKING:
     from caffeup.model.plan import Request
 
-CHOICES = ("cpu", "no_cudnn", "no_opencv", "arch", "cuda", "python", "blas", "prefix")
+CHOICES = (
+    "cpu", "no_cudnn", "no_opencv", "arch", "cuda", "python", "blas", "prefix", "no_auto_depthwise", "replace_depthwise",
+)  # fmt: skip
 """What decides how a tree is built."""
 _BLAS = ("open", "atlas", "mkl")
 
@@ -28,6 +30,8 @@ def make_request(
     python: options.Python = "",
     blas: options.Blas = "",
     prefix: options.Prefix = None,
+    no_auto_depthwise: options.NoAutoDepthwise = False,
+    replace_depthwise: options.ReplaceDepthwise = False,
     jobs: options.Jobs = None,
     no_tests: options.NoTests = False,
     distribute: options.Distribute = False,
@@ -51,6 +55,8 @@ def make_request(
         python=python,
         blas=blas,
         prefixes=tuple(_prefix(one) for one in prefix or ()),
+        auto_depthwise=not no_auto_depthwise,
+        replace_depthwise=replace_depthwise,
         jobs=jobs,
         tests=not no_tests,
         distribute=distribute,

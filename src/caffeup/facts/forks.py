@@ -45,7 +45,7 @@ class Fork(Value, kw_only=True):
     without: tuple[Marker, ...] = ()
     """None of these stands in it."""
     tests: Optional[int] = None
-    """Tests that pass in a CPU-only build."""
+    """Tests of its own that pass in a CPU-only build; caffeup's come on top (``TestReport.added``)."""
     failures: tuple[KnownFailure, ...] = ()
     notes: tuple[str, ...] = ()
     substitute: str = ""

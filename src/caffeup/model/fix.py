@@ -43,6 +43,8 @@ class Condition(Value, kw_only=True):
     arch: tuple[str, ...] = ()
     tree: tuple[Marker, ...] = ()
     """All of these stand in the tree."""
+    wish: Optional[str] = None
+    """Only where a decision of the plan calls for it by this name: ``depthwise-layer``."""
 
 
 class Shim(Value, tag="shim", kw_only=True):
@@ -67,7 +69,7 @@ class Edit(Value, tag="edit", kw_only=True):
 
 
 class NewFile(Value, tag="file", kw_only=True):
-    """Whole files under patches/ that go into the tree."""
+    """A whole file under patches/ that goes into the tree. All of one fix go in and out together."""
 
     source: str
     target: str

@@ -71,6 +71,8 @@ class TestReport(Value, kw_only=True):
 
     total: int
     passed: int
+    added: int = 0
+    """How many of ``total`` caffeup put into the tree."""
     failures: tuple[TestCase, ...] = ()
     skipped: int = 0
     """Left out by the filter."""

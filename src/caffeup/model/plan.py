@@ -40,6 +40,10 @@ class Request(Value, kw_only=True):
     prefixes: tuple[str, ...] = ()
     jobs: Optional[int] = None
     tf32: bool = False
+    auto_depthwise: bool = True
+    """Whether a depthwise Convolution is computed by caffeup's layer without being asked for by its type."""
+    replace_depthwise: bool = False
+    """Whether caffeup's layer takes the place of one that the tree has by itself."""
     tests: bool = True
     distribute: bool = False
     yes: bool = False

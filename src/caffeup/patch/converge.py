@@ -79,12 +79,16 @@ class Converge:
 
     def _whole(self, one: Wanted) -> PatchEntry:
         files = tuple(path for path, _ in one.whole)
-        for path, image in one.whole:
+        for path in files:
             self._look(path)
-            if path in self._edited:
-                return self._report(one, files, PatchState.EDITED, f"{path} was changed since; it is left as it is", record=True)
+        changed = next((path for path in files if path in self._edited), "")
+        if changed:
+            self._leave(one, files)
+            return self._report(one, files, PatchState.EDITED, f"{changed} was changed since; it is left as it is", record=True)
+        for path, image in one.whole:
             here = self._goal[path]
-            if not here.absent and not here.same(image) and not path.startswith(f"{HOME}/"):
+            ours = path.startswith(f"{HOME}/") or self._may_replace(one, path)
+            if not here.absent and not here.same(image) and not ours:
                 return self._conflict(one, files, _in_the_way(one, path))
             if not here.absent and here.link != image.link:
                 return self._conflict(one, files, _in_the_way(one, path))
@@ -93,6 +97,17 @@ class Converge:
         for path, image in one.whole:
             self._set(one, path, image)
         return self._report(one, files, PatchState.NEEDED, one.because, record=True)
+
+    def _may_replace(self, one: Wanted, path: str) -> bool:
+        """Whether it was asked for, now or when the file was replaced."""
+        known = self._ledger.entry(one.id)
+        return one.replaces or (known is not None and path in known.files and self._ledger.file(path) is not None)
+
+    def _leave(self, one: Wanted, files: tuple[str, ...]) -> None:
+        """Keep all files of an entry as they stand: where one was changed, the others belong to it as they are."""
+        for path in files:
+            if path not in self._edited:
+                self._set(one, path, self._now[path])
 
     def _edit(self, one: Wanted) -> PatchEntry:
         assert one.spec is not None  # noqa: S101  (the caller has looked)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import posixpath
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Optional
@@ -205,7 +206,10 @@ def _targets(wanted: tuple[Wanted, ...], worked: Worked) -> tuple[Target, ...]:
         if one.spec is not None and one.spec.compiles:
             paths = entries[one.id].files
         elif one.kind == "file":
-            paths = tuple(path for path, _ in one.whole if path.endswith((".cpp", ".hpp", ".h")))
+            # A test that does not compile is left out of the tests, and is no reason to do without the layer.
+            paths = tuple(
+                path for path, _ in one.whole if path.endswith(".cpp") and not posixpath.basename(path).startswith("test_")
+            )
         for path in paths:
             if path in changing:
                 found.setdefault(path, Target(one.id, path=path, was=changing[path].before.data or b""))

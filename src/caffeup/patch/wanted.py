@@ -39,6 +39,8 @@ class Wanted:
     """Whole files: path in the tree and what shall stand there."""
     spec: Optional[EditSpec] = None
     text: str = ""
+    replaces: bool = False
+    """Whether it may take the place of files of the tree's own."""
     headers: tuple[str, ...] = ()
     """Headers of a shim, as they are included."""
     recorded: str = ""
@@ -65,7 +67,7 @@ def wanted_entries(plan: Plan, facts: Facts, config: Optional[str]) -> tuple[Wan
         fix = facts.fix(planned.id)
         if fix is None:
             raise PatchFailed(f"the plan names a fix that the facts do not have: {planned.id}", commands=("caffeup plan",))
-        found += entries_of(fix, planned.because)
+        found += entries_of(fix, planned.because, replace=plan.request.replace_depthwise)
     given = {path for one in found for path, _ in one.whole}
     for library in plan.stand_ins:
         path, image = shim_library(library)
@@ -85,12 +87,16 @@ def entry_of(record: EntryRecord, disk: Disk) -> Wanted:
         whole = whole[:1]
     whole = tuple((path, image) for path, image in whole if not image.absent)
     text, print_ = record.text, record.fingerprint
-    return Wanted(record.id, record.fix, record.kind, record.because, whole=whole, spec=spec, text=text, recorded=print_)
+    return Wanted(
+        record.id, record.fix, record.kind, record.because, whole=whole, spec=spec, text=text, replaces=True, recorded=print_
+    )
 
 
-def entries_of(fix: Fix, because: str) -> tuple[Wanted, ...]:
-    """The entries of one fix: its shims, shim libraries, edits and new files."""
-    remedies = [remedy for remedy in fix.remedy if isinstance(remedy, (Shim, ShimLibrary, Edit, NewFile))]
+def entries_of(fix: Fix, because: str, *, replace: bool = False) -> tuple[Wanted, ...]:
+    """The entries of one fix: its shims, shim libraries and edits, one each, and its new files as one."""
+    files = tuple(remedy for remedy in fix.remedy if isinstance(remedy, NewFile))
+    remedies: list[OnDisk] = [remedy for remedy in fix.remedy if isinstance(remedy, (Shim, ShimLibrary, Edit))]
+    remedies += files[:1]  # stands for all of them
     kinds = Counter(type(remedy) for remedy in remedies)
     seen: Counter[type] = Counter()
     found = []
@@ -100,14 +106,22 @@ def entries_of(fix: Fix, because: str) -> tuple[Wanted, ...]:
         if len(remedies) > 1:
             name += f"/{_KINDS[type(remedy)]}"
             name += f"-{seen[type(remedy)]}" if kinds[type(remedy)] > 1 else ""
-        found.append(_entry(name, fix.id, because, remedy))
+        if isinstance(remedy, NewFile):
+            found.append(_files(name, fix.id, because, files, replace=replace))
+        else:
+            found.append(_entry(name, fix.id, because, remedy))
     return tuple(found)
 
 
 _KINDS: dict[type, str] = {Shim: "shim", ShimLibrary: "library", Edit: "edit", NewFile: "file"}
 
 
-def _entry(name: str, fix: str, because: str, remedy: OnDisk) -> Wanted:
+def _files(name: str, fix: str, because: str, files: tuple[NewFile, ...], *, replace: bool) -> Wanted:
+    whole = tuple((posixpath.normpath(one.target), Image(_bundle(one.source))) for one in files)
+    return Wanted(name, fix, "file", because, whole=whole, replaces=replace)
+
+
+def _entry(name: str, fix: str, because: str, remedy: Union[Shim, ShimLibrary, Edit]) -> Wanted:
     if isinstance(remedy, Shim):
         whole = tuple((f"{INCLUDE}/{header}", Image(_bundle(f"shims/{source}"))) for source, header in shim_files(remedy))
         headers = tuple(header for _, header in shim_files(remedy))
@@ -115,8 +129,6 @@ def _entry(name: str, fix: str, because: str, remedy: OnDisk) -> Wanted:
     if isinstance(remedy, ShimLibrary):
         path, image = shim_library(remedy)
         return _whole(name, fix, "library", because, path, image)
-    if isinstance(remedy, NewFile):
-        return _whole(name, fix, "file", because, posixpath.normpath(remedy.target), Image(_bundle(remedy.source)))
     text = _bundle(f"edits/{remedy.edit}.toml").decode()
     return Wanted(name, fix, "edit", because, spec=_parse(remedy.edit, text), text=text)
 

@@ -36,6 +36,8 @@ class Decided(Value, kw_only=True):
     """By the names of ``model.fix.Condition``; absent: not used in this build."""
     unknown: tuple[str, ...] = ()
     """Used in this build, but their version could not be told."""
+    wishes: tuple[str, ...] = ()
+    """Names of fixes' ``wish`` that the plan decided for."""
     gpu: bool
     system: System
     tree: Tree
@@ -76,7 +78,7 @@ def applies(fix: Fix, decided: Decided) -> Optional[str]:
     if not _is_applied(fix, decided.tree) and any(str(marker) in decided.tree.markers for marker in fix.unless):
         return None
     reasons = _holds(fix, decided)
-    if reasons is None or (not reasons and not _for_everyone(fix)):
+    if reasons is None or (not reasons and not fix.when.wish and not _for_everyone(fix)):
         return None
     return f"{fix.title}: {', '.join(reasons)}" if reasons else fix.title
 
@@ -94,6 +96,8 @@ def _for_everyone(fix: Fix) -> bool:
 def _holds(fix: Fix, decided: Decided) -> Optional[tuple[str, ...]]:
     """The values that make the condition hold; None where it does not."""
     when, reasons = fix.when, []
+    if when.wish and when.wish not in decided.wishes:
+        return None
     for name in VERSIONED:
         wanted = getattr(when, name)
         if wanted is None:
