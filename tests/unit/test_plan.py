@@ -498,3 +498,11 @@ def test_what_is_wrong_in_the_tree_stands_in_the_way() -> None:
     broken = Finding(id="tree-half", severity=Severity.PROBLEM, title="half a tree")
     odd = Finding(id="tree-odd", severity=Severity.WARNING, title="odd")
     assert ids(plan(machine(), tree(findings=(broken, odd)))) == {"tree-half"}
+
+
+def test_what_the_inspection_warns_of_is_told_before_the_build() -> None:
+    runs = Finding(id="tree-makefile-runs-commands", severity=Severity.WARNING, title="runs something")
+    odd = Finding(id="tree-config-foreign", severity=Severity.NOTE, title="odd")
+    made = plan(machine(), tree(findings=(runs, odd)))
+    assert ids(made) == set()
+    assert [one.id for one in made.notes if one.id.startswith("tree-")] == ["tree-makefile-runs-commands"]

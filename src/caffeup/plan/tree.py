@@ -35,7 +35,7 @@ def check_tree(case: Case) -> tuple[Finding, ...]:
 
 
 def tree_lines(case: Case, *, gpu: bool) -> Part:
-    """Folders of the build: never empty, always inside the tree, since ``make clean`` removes them."""
+    """Folders of the build: never empty, always inside the tree, since ``make clean`` removes them; what to know of the tree."""
     lines: list[ConfigLine] = []
     for key, value, because in (
         ("BUILD_DIR", BUILD, "the link to the newest build; `make clean` removes it"),
@@ -49,7 +49,8 @@ def tree_lines(case: Case, *, gpu: bool) -> Part:
         lines.append(line("TEST_GPUID", "0", because="the GPU that `make runtest` uses"))
     if case.reads("Q"):
         lines.append(line("Q", "@", because="short output; `make Q=` shows the commands", operator="?="))
-    return Part(config=tuple(lines))
+    warned = tuple(one for one in case.tree.findings if one.severity is Severity.WARNING and one.id not in _SAID_HERE)
+    return Part(config=tuple(lines), notes=warned)
 
 
 def build_dir(case: Case) -> str:
