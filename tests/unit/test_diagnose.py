@@ -255,6 +255,53 @@ def test_what_a_symptom_picks_out_stands_in_the_words_and_nothing_else_can() -> 
     assert all("reboot" not in command for finding in causes(evil) for remedy in finding.remedies for command in remedy.commands)
 
 
+def commands_of(finding: Finding) -> list[str]:
+    return [command for remedy in finding.remedies for command in remedy.commands]
+
+
+def test_a_command_for_a_name_that_cannot_be_pasted_is_left_out() -> None:
+    plain, spaced = (
+        "RuntimeError: Could not open file models/a.prototxt",
+        "RuntimeError: Could not open file my models/a.prototxt",
+    )
+    assert "ls -l models/a.prototxt" in commands_of(causes(plain)[0])
+    assert ids(spaced) == ["file-not-there"]
+    assert commands_of(causes(spaced)[0]) == []
+
+
+def test_the_shell_for_a_tree_is_set_up_in_that_tree_or_the_one_below() -> None:
+    text = "ModuleNotFoundError: No module named 'caffe'"
+    assert commands_of(causes(text)[0]) == ['eval "$(caffeup env)"']
+    assert commands_of(causes(text, Context(tree="/srv/my tree"))[0]) == ["eval \"$(caffeup env '/srv/my tree')\""]
+
+
+UNKNOWN_FIELD = '[libprotobuf ERROR text_format.cc:1] Error parsing text-format caffe.NetParameter: 1:2: Message type "caffe.{}" has no field named "{}".'
+
+
+@pytest.mark.parametrize(
+    ("message", "field", "row"),
+    [
+        ("LayerParameter", "multibox_loss_param", "ssd-parameter-unknown"),
+        ("TransformationParameter", "distort_param", "ssd-parameter-unknown"),
+        ("LayerParameter", "roi_pooling_param", "fast-rcnn-parameter-unknown"),
+        ("LayerParameter", "dense_image_data_param", "segnet-parameter-unknown"),
+        ("LayerParameter", "clip_param", "newer-parameter-unknown"),
+        ("LayerParameter", "permute_parm", "prototxt-field-unknown"),
+    ],
+)
+def test_a_field_leads_to_the_fork_that_has_it_and_to_nothing_else(message: str, field: str, row: str) -> None:
+    (found,) = causes(UNKNOWN_FIELD.format(message, field))
+    assert found.id == row
+    assert found.confidence is Confidence.CERTAIN
+    assert field in found.title
+
+
+def test_the_package_to_install_is_called_by_its_own_name() -> None:
+    names = {"skimage": "scikit-image", "cv2": "opencv-python-headless", "yaml": "pyyaml", "PIL": "pillow", "scipy": "scipy"}
+    for module, package in names.items():
+        assert f"python3 -m pip install {package}" in commands_of(causes(f"ImportError: No module named {module}")[0])
+
+
 def shown(findings: tuple[Finding, ...]) -> str:
     return "".join(f"{f.title}{f.why}{f.affects}{''.join(e.text for e in f.evidence)}" for f in findings)
 

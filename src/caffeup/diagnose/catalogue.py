@@ -21,6 +21,10 @@ _PLAIN = re.compile(r"[\w./+][\w./+-]{0,127}", re.ASCII)
 """What may pass from a log into a command that somebody pastes."""
 
 
+WITHHELD = "…"
+"""Stands for a word that may not."""
+
+
 class BadSymptom(ValueError):
     """A row of the catalogue whose symptom cannot be used."""
 
@@ -98,7 +102,7 @@ def catalogue(fixes: tuple[Fix, ...]) -> Catalogue:
 
 
 def _plain(word: str) -> str:
-    return word if _PLAIN.fullmatch(word) else "…"
+    return word if _PLAIN.fullmatch(word) else WITHHELD
 
 
 def _unquoted(text: str) -> str:

@@ -89,7 +89,7 @@ def _rules(kind: Kind, *rows: tuple[str, str]) -> list[_Rule]:
     return [_Rule(kind=kind, literals=tuple(words.split("|")), pattern=re.compile(pattern)) for words, pattern in rows]
 
 
-_SHELL = r"^(?:/\S*/)?(?:ba|da|z)?sh: (?:line )?(?:\d+: )?"
+_SHELL = r"^(?:-?(?:/\S*/)?(?:ba|da|z)?sh: (?:line )?(?:\d+: )?|\S+\.sh: (?:line )?\d+: )"
 _MAKE = r"^g?make(?:\[\d+\])?: "
 _NO_PROGRAM = r"(?:[Cc]ommand not found|not found|No such file or directory|Permission denied)"
 
@@ -120,6 +120,7 @@ _RULES = (
             r"^(?:nvcc|ptxas|fatbinary|nvlink|cicc)\s+(?:fatal|error)\s*:\s*(?P<what>.*)",
         ),
         ("sh: ", rf"{_SHELL}(?P<what>.*{_NO_PROGRAM})$"),
+        ("zsh: ", r"^zsh: (?P<what>(?:command not found|no such file or directory): .*)"),
         ("make", rf"{_MAKE}(?P<what>\S+: {_NO_PROGRAM})"),
         (
             "No rule to make|missing separator|Stop.",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from caffeup.diagnose.catalogue import Words
+from caffeup.diagnose.catalogue import WITHHELD, Words
 from caffeup.diagnose.context import Context, Weight, weigh, without_failed
 from caffeup.diagnose.events import Event, Kind
 from caffeup.diagnose.notes import Notes, Seen, Stray
@@ -61,6 +61,8 @@ def findings(notes: Notes, context: Context, facts: Facts, log: str) -> tuple[Fi
 
 def _causes(seen: Seen, by_id: dict[str, Fix], context: Context) -> list[_Cause]:
     weights = without_failed((name, weigh(by_id[name], context)) for name in seen.fixes)
+    left = {name for name, _ in weights}  # a general row stands back where a special one fits the same line
+    weights = [(name, weight) for name, weight in weights if not set(by_id[name].follows) & left]
     return sorted((_Cause(by_id[name], weight, seen) for name, weight in weights), key=_Cause.rank)
 
 
@@ -73,10 +75,17 @@ def _filled(fix: Fix, words: Words) -> Fix:
         return text
 
     remedy = tuple(
-        Advice(text=fill(one.text), commands=tuple(fill(command) for command in one.commands)) if isinstance(one, Advice) else one
+        Advice(text=fill(one.text), commands=_whole(fill(command) for command in one.commands))
+        if isinstance(one, Advice)
+        else one
         for one in fix.remedy
     )
     return msgspec.structs.replace(fix, title=fill(fix.title), cause=fill(fix.cause), remedy=remedy) if words else fix
+
+
+def _whole(commands: Iterable[str]) -> tuple[str, ...]:
+    """Those in which no word was kept back because it could not be pasted."""
+    return tuple(command for command in commands if WITHHELD not in command)
 
 
 def _known(cause: _Cause, causes: list[_Cause], facts: Facts, context: Context, log: str) -> Finding:

@@ -78,6 +78,8 @@ def _few(names: tuple[str, ...]) -> str:
 
 
 def _here(text: str, context: Context) -> str:
+    if not context.tree:  # it finds a tree below the current folder by itself
+        text = text.replace(f"caffeup env {TREE}", "caffeup env")
     return _PIECE.sub(lambda _: _tree(context), text)
 
 
