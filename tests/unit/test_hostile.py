@@ -296,28 +296,6 @@ def test_a_plan_that_leads_out_of_the_tree_or_of_another_form_is_refused(tmp_pat
         read_plan(str(plan))
 
 
-def test_commands_that_only_show_run_nothing_of_the_tree(tiny: Path, tmp_path: Path, capsys: Captured) -> None:
-    ran = tmp_path / "ran"
-    hostile = f"A := $(shell touch {ran})\nB != touch {ran}\ninclude more.mk\n"
-    (tiny / "Makefile").write_text(hostile + (tiny / "Makefile").read_text())
-    (tiny / "more.mk").write_text(f"C := $(shell touch {ran})\n")
-    (tiny / "Makefile.config").write_text(f"D := $(shell touch {ran})\n")
-    tree = str(tiny)
-    for arguments in (
-        ["plan", tree], ["plan", tree, "--explain", "python"], ["plan", tree, "--json"],
-        ["up", tree, "--dry-run"], ["doctor", tree], ["configure", tree, "--stdout"],
-        ["patch", "preview", tree], ["patch", "status", tree], ["patch", "diff", tree], ["patch", "revert", tree],
-        ["detect"], ["env", tree], ["clean", tree], ["verify", tree],
-    ):  # fmt: skip
-        main(arguments)
-        assert not ran.exists(), arguments
-    capsys.readouterr()
-    main(["doctor", tree])
-    assert f"Makefile:1: touch {ran}" in capsys.readouterr().out
-    subprocess.run(["make", "-n", "-C", tree], check=False, capture_output=True)
-    assert ran.exists(), "make itself runs them when it reads the file"
-
-
 @pytest.mark.parametrize("arguments", [["plan", "--json"], ["doctor"], ["up", "--dry-run"]])
 def test_a_path_that_is_no_utf8_text_is_refused_in_words(tiny: Path, arguments: list[str], capsys: Captured) -> None:
     odd = os.fsdecode(os.fsencode(tiny.parent) + b"/bad\xff")

@@ -23,6 +23,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tree = Path(shutil.copytree(TESTS / "trees" / "tiny", tmp_path / "tiny"))
     before = (tree / "Makefile").read_text()
     (tree / "Makefile").write_text(ATTACK + before)
+    (tree / "Makefile.config").write_text("C := $(shell touch ran)\n")
     monkeypatch.chdir(tree)
     return tree
 
