@@ -112,7 +112,7 @@ def tree(**changes: Any) -> Tree:
         "config_keys": KEYS,
         "overridable": ("WARNINGS", "LIBRARIES"),
         "libraries": LINKED,
-        "features": ("layers:one-type", "layers:convolution-creator"),
+        "features": ("layers:one-type", "layers:convolution-creator", "layers:cudnn-convolution"),
     }
     return Tree(**{**values, **changes})
 

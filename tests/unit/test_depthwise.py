@@ -231,10 +231,11 @@ def test_all_files_are_one_entry() -> None:
     assert tuple(path for path, _ in entry.whole) == LAYER
 
 
-def test_tests_that_come_with_it_are_counted_apart() -> None:
+def test_tests_that_come_with_caffeup_are_counted_apart() -> None:
     names = {
         line.split("(")[1].split(",")[0]
-        for line in (PATCHES / "test_depthwise_conv_layer.cpp").read_text().splitlines()
+        for file in PATCHES.parent.glob("*/test_*.cpp")
+        for line in file.read_text().splitlines()
         if line.startswith(("TEST", "TYPED_TEST("))
     }
     assert {f"{name}/" for name in names} == set(OF_CAFFEUP)

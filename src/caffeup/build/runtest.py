@@ -30,7 +30,7 @@ LIMIT = 300.0
 """Seconds for one test; Caffe's slowest takes some ten on one old core."""
 _FIRST = 20
 """Tests that say nothing about the others."""
-OF_CAFFEUP = ("DepthwiseConvLayerTest/",)
+OF_CAFFEUP = ("CuDNNSharedConvLayerTest/", "DepthwiseConvLayerTest/")
 """How the names of the tests begin that caffeup puts into trees."""
 _WITHOUT_GPU = {"CUDA_VISIBLE_DEVICES": "-1"}
 """Hides every GPU from a process: it takes no turns on one, and none of its memory (some hundred MB each)."""

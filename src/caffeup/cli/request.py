@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from caffeup.model.plan import Request
 
 CHOICES = (
-    "cpu", "no_cudnn", "no_opencv", "arch", "cuda", "python", "blas", "prefix", "no_auto_depthwise", "replace_depthwise",
+    "cpu", "no_cudnn", "no_opencv", "arch", "cuda", "python", "blas", "prefix",
+    "tree_cudnn_conv", "no_auto_depthwise", "replace_depthwise",
 )  # fmt: skip
 """What decides how a tree is built."""
 _BLAS = ("open", "atlas", "mkl")
@@ -30,6 +31,7 @@ def make_request(
     python: options.Python = "",
     blas: options.Blas = "",
     prefix: options.Prefix = None,
+    tree_cudnn_conv: options.TreeCudnnConv = False,
     no_auto_depthwise: options.NoAutoDepthwise = False,
     replace_depthwise: options.ReplaceDepthwise = False,
     jobs: options.Jobs = None,
@@ -55,6 +57,7 @@ def make_request(
         python=python,
         blas=blas,
         prefixes=tuple(_prefix(one) for one in prefix or ()),
+        cudnn_conv=not tree_cudnn_conv,
         auto_depthwise=not no_auto_depthwise,
         replace_depthwise=replace_depthwise,
         jobs=jobs,

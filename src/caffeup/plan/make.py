@@ -17,6 +17,7 @@ from caffeup.plan.blas import choose_blas
 from caffeup.plan.case import Case
 from caffeup.plan.compiler import Chosen, choose_compiler
 from caffeup.plan.cudnn import Cudnn, choose_cudnn
+from caffeup.plan.cudnn_conv import choose_cudnn_conv
 from caffeup.plan.depthwise import choose_depthwise
 from caffeup.plan.fixes import Decided, select_fixes, shim_lines
 from caffeup.plan.jobs import choose_jobs
@@ -55,14 +56,15 @@ def make_plan(machine: Machine, tree: Tree, request: Request, facts: Facts) -> P
     standard = choose_standard(case, compiler.compiler, toolkit, used)
     nccl = choose_nccl(case, gpu=toolkit is not None)
     jobs = choose_jobs(case, gpu=toolkit is not None, targets=len(arch.sass))
+    conv_wishes, conv_part = choose_cudnn_conv(case, cudnn.version)
     depthwise = choose_depthwise(case, gpu=mode.gpu)
     decided = _decided(case, choice, compiler, cudnn, used, python, gpu=mode.gpu)
-    fixes = select_fixes(facts.fixes, msgspec.structs.replace(decided, wishes=depthwise.wishes))
+    fixes = select_fixes(facts.fixes, msgspec.structs.replace(decided, wishes=(*conv_wishes, *depthwise.wishes)))
     cuda_folders = _cuda_folders(choice, cudnn)
     whole = join(
         (
-            mode.part, told, choice.part, arch.part, compiler.part, cudnn.part, cuda_folders, blas.part, libraries.part,
-            python.part, protoc.part, standard.part, nccl, depthwise.part, jobs.part, missing_programs(case),
+            mode.part, told, choice.part, arch.part, compiler.part, cudnn.part, conv_part, cuda_folders, blas.part,
+            libraries.part, python.part, protoc.part, standard.part, nccl, depthwise.part, jobs.part, missing_programs(case),
             tree_lines(case, gpu=toolkit is not None),
         )
     )  # fmt: skip
