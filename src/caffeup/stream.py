@@ -108,10 +108,11 @@ def run_stream(
     """
     begun = time.monotonic()
     child = _start(argv, cwd, env)
-    watcher = _watch(child, env) if finishing is None else None
+    watcher = None
     lines = Lines(on_line)
     stopped = False
     try:
+        watcher = _watch(child, env) if finishing is None else None
         stopped = _pump(child, log, lines, stop, linger)
         if stopped:
             _end_group(child)
