@@ -18,13 +18,14 @@ from caffeup.diagnose.context import Context
 from caffeup.diagnose.diagnose import diagnose
 from caffeup.diagnose.findings import STOPPED, UNKNOWN
 from caffeup.diagnose.read import read
-from caffeup.diagnose.scan import ALIKE, BLOCK, SHAPES, candidates
+from caffeup.diagnose.scan import ALIKE, BLOCK, KIND, SHAPES, candidates
 from caffeup.facts.load import load_facts
 from caffeup.model.finding import Confidence, Finding, Severity
 
 FACTS = load_facts()
 LOGS = Path(__file__).resolve().parents[1] / "logs"
 SAMPLES = sorted(path for path in LOGS.glob("*/*.log") if path.parent.name != "clean")
+KINDS = catalogue(FACTS.fixes).kinds
 CLEAN = sorted((LOGS / "clean").glob("*.log"))
 
 
@@ -364,14 +365,48 @@ def test_a_keyword_holds_no_digit() -> None:
 
 def test_only_the_first_of_many_lines_alike_are_looked_at() -> None:
     lines = [f"a{i}.cpp:{i}:1: error: x" for i in range(100 * BLOCK)]
-    looked = sum(1 for _ in candidates(lines, ("rror",), lambda _: None))
+    looked = sum(1 for _ in candidates(lines, ("rror",), KINDS, lambda _: None))
     assert ALIKE <= looked <= BLOCK + ALIKE
 
 
-def test_shapes_that_are_remembered_are_bounded() -> None:
-    names = ("".join(letters) for letters in itertools.product("abcdefghij", repeat=5))
-    lines = [f"{name}.cpp: error: x" for name in itertools.islice(names, 5 * SHAPES)]
-    assert [one.number for one in candidates(lines, ("rror",), lambda _: None)] == list(range(1, len(lines) + 1))
+def names(many: int) -> list[str]:
+    """Names that differ in more than digits, and hold no word that anybody looks for."""
+    return ["".join(letters) for letters in itertools.islice(itertools.product("bcdfghjkqz", repeat=6), many)]
+
+
+def test_many_lines_of_one_kind_are_looked_at_for_a_while_only() -> None:
+    lines = [f"{name}.cpp: error: {name}" for name in names(5 * SHAPES)]
+    looked = [one.number for one in candidates(lines, ("rror",), KINDS, lambda _: None)]
+    assert looked == list(range(1, KIND + 1))
+
+
+FLOOD = (
+    "src/caffe/{0}.cpp:7:5: error: '{0}' was not declared in this scope",
+    "src/caffe/{0}.cpp:7:5: warning: '{0}' is an error that failed",
+    "{0}.cpp:(.text+0x286a): undefined reference to `caffe::{0}::New()'",
+    "/usr/bin/ld: cannot find -l{0}",
+    "src/caffe/{0}.cpp:7:5: fatal error: {0}.h: No such file or directory",
+    "ModuleNotFoundError: No module named '{0}'",
+    "F0930 23:28:34.930538  3746 {0}.cpp:56] Check failed: {0} == {0} (2 vs. 0)",
+)
+
+
+def kind_of(line: str) -> bytes:
+    return KINDS.of(re.sub("[‘’]", "'", line).encode())
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=name_of)
+def test_no_line_that_a_symptom_asks_for_is_of_the_kind_of_unknown_ones(path: Path) -> None:
+    """Or a flood of errors that nobody knows would hide it."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    (first, *_) = diagnose(lines, FACTS)
+    assert kind_of(lines[(first.evidence[0].line or 0) - 1]) not in {kind_of(text.format("bcdfgh")) for text in FLOOD}
+
+
+def test_after_a_flood_of_its_like_a_known_error_is_still_seen() -> None:
+    flood = [text.format(name) for name in names(KIND + 100) for text in FLOOD]
+    last = "src/caffe/util/io.cpp:76:34: error: ‘CV_LOAD_IMAGE_COLOR’ was not declared in this scope"
+    assert ids("\n".join([*flood, last]))[0] == "opencv4-c-constants"
 
 
 def test_a_huge_line_is_cut() -> None:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from caffeup.diagnose.events import WORDS
+from caffeup.diagnose.kinds import Kinds
 from caffeup.diagnose.literals import required
 from caffeup.diagnose.scan import KEYWORDS
 from caffeup.model.fix import Fix
@@ -67,15 +69,18 @@ class Catalogue:
         self._index: dict[str, _Entries] = {}
         self._noise: dict[str, _Entries] = {}
         keywords = list(KEYWORDS)
+        literals = [*KEYWORDS, *WORDS]
         for fix in self.fixes.values():
             for symptom in fix.symptoms:
                 needs = _needs(fix.id, symptom)
+                literals += [text for texts in needs for text in texts]
                 entries = (self._noise if fix.harmless else self._index).setdefault(_gate(needs), {})
                 for literal in _telling(needs):
                     entries.setdefault(literal, []).append((_compile(fix.id, symptom), fix.id))
                 if not any(all(_covered(text, keywords) for text in texts) for texts in needs):
                     keywords += [_unquoted(text) for text in needs[0]]
         self.keywords = tuple(keywords)
+        self.kinds = Kinds(literals)
 
     def noise(self, said: str) -> str:
         """The harmless row that this line belongs to, or ""."""

@@ -167,6 +167,10 @@ _RULES = (
 )
 
 
+WORDS = (*_ASIDE_WORDS, "I", "W", "RUN", "OK", *(literal for rule in _RULES for literal in rule.literals))
+"""Texts by which the rules tell lines apart."""
+
+
 def is_aside(said: str) -> bool:
     """Whether the line is a warning, a note or mere information, whatever words stand in it."""
     if said[:1] in "IW[" and _INFO.match(said):

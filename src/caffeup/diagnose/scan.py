@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
+from caffeup.diagnose.kinds import Kinds
 from caffeup.diagnose.read import shorten
 
 BLOCK = 2048
@@ -47,6 +48,9 @@ KEYWORDS = (
 ALIKE = 64
 """Lines that differ only in their digits are looked at so many times; the next one tells nothing new."""
 
+KIND = 1024
+"""Lines that differ only in names and numbers which nobody asks for are looked at so many times."""
+
 SHAPES = 8192
 """Shapes that are remembered, and how wide they may be: what bounds the memory."""
 WIDEST = 1024
@@ -76,13 +80,13 @@ class Candidate:
         return [(self.number + i - at, self._lines[i]) for i in range(first, last) if i != at]
 
 
-def candidates(lines: Iterable[str], keywords: tuple[str, ...], look: Callable[[str], None]) -> Iterator[Candidate]:
+def candidates(lines: Iterable[str], keywords: tuple[str, ...], kinds: Kinds, look: Callable[[str], None]) -> Iterator[Candidate]:
     """Lines that hold a keyword, in order, of many alike the first ones only.
 
     ``look`` is shown the first blocks of lines, where logs say what they run on.
     """
     source = iter(lines)
-    sieve = _Sieve(keywords)
+    sieve = _Sieve(keywords, kinds)
     held: list[str] = []  # BEFORE lines already looked at, then those that wait for their AFTER lines
     start, base, more = 0, 1, True
     while more:
@@ -105,8 +109,11 @@ def candidates(lines: Iterable[str], keywords: tuple[str, ...], look: Callable[[
 class _Sieve:
     """Finds the lines that hold a keyword, and spares itself those whose like was seen often enough."""
 
-    def __init__(self, keywords: tuple[str, ...]) -> None:
+    def __init__(self, keywords: tuple[str, ...], kinds: Kinds) -> None:
         self._keywords = keywords
+        self._kinds = kinds
+        self._of_kind: dict[bytes, int] = {}
+        """How often a kind was seen."""
         self._dull: set[bytes] = set()
         """Shapes (a line without its digits) that are not looked at again."""
         self._times: dict[bytes, int] = {}
@@ -123,7 +130,16 @@ class _Sieve:
         text = block if len(left) == len(lines) else "\n" + "\n".join([lines[at] for at in left])
         found = [left[index] for index in _hits(text, self._keywords)]
         self._remember(shapes, left, found)
-        return found
+        return [at for at in found if self._is_rare(shapes[at])]
+
+    def _is_rare(self, shape: bytes) -> bool:
+        if len(shape) > WIDEST:
+            return True
+        kind = self._kinds.of(shape)
+        if len(self._of_kind) > SHAPES:
+            self._of_kind.clear()
+        times = self._of_kind[kind] = self._of_kind.get(kind, 0) + 1
+        return times <= KIND
 
     def _remember(self, shapes: list[bytes], left: list[int], found: list[int]) -> None:
         if len(self._dull) + len(self._times) > SHAPES:
