@@ -47,5 +47,6 @@ measure "ours, others CAFFE" default CAFFE 1
 if [ "$gpu" != cpu ]; then
     measure "group loop, others cuDNN" CAFFE CUDNN 0
     measure "ours, others cuDNN" default CUDNN 1
+    measure "ours, others as built" default default 1
     measure "cuDNN in groups" CUDNN CUDNN 0
 fi
