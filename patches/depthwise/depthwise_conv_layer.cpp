@@ -35,6 +35,10 @@
 #include "caffe/layer_factory.hpp"
 #include "caffe/util/math_functions.hpp"
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 // The loops over rows are vectorised by the compiler, whatever level the rest
 // of Caffe is compiled at, and on x86 a second time for AVX2.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -70,30 +74,197 @@ struct Columns {
   }
 };
 
-// to[i] += weight * from[i * stride]
+// 32 bytes that may lie anywhere; the compiler makes of them what it has.
+template <typename Dtype> struct Lanes;
+template <> struct Lanes<float> {
+  typedef float type __attribute__((vector_size(32), aligned(4), may_alias));
+  // Every second element of two, in order.
+  static DEPTHWISE_INLINE void split(const float* from, float* even,
+      float* odd) {
+    const type a = reinterpret_cast<const type*>(from)[0];
+    const type b = reinterpret_cast<const type*>(from)[1];
+    type* const first = reinterpret_cast<type*>(even);
+    type* const second = reinterpret_cast<type*>(odd);
+#ifdef __clang__
+    *first = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+    *second = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+#else
+    typedef int Mask __attribute__((vector_size(32)));
+    const Mask evens = {0, 2, 4, 6, 8, 10, 12, 14};
+    const Mask odds = {1, 3, 5, 7, 9, 11, 13, 15};
+    *first = __builtin_shuffle(a, b, evens);
+    *second = __builtin_shuffle(a, b, odds);
+#endif
+  }
+};
+template <> struct Lanes<double> {
+  typedef double type __attribute__((vector_size(32), aligned(8), may_alias));
+  static DEPTHWISE_INLINE void split(const double* from, double* even,
+      double* odd) {
+    for (int i = 0; i < 4; ++i) {
+      even[i] = from[2 * i];
+      odd[i] = from[2 * i + 1];
+    }
+  }
+};
+
+// Rows are too short for what calling memcpy costs.
 template <typename Dtype>
-DEPTHWISE_INLINE void add_tap(int count, Dtype weight, const Dtype* from,
-    int stride, Dtype* to) {
-  if (stride == 1) {
-    for (int i = 0; i < count; ++i) { to[i] += weight * from[i]; }
-  } else {
-    for (int i = 0; i < count; ++i) { to[i] += weight * from[i * stride]; }
+DEPTHWISE_INLINE void copy_row(const Dtype* from, int count, Dtype* to) {
+  typedef typename Lanes<Dtype>::type Vector;
+  const int lanes = sizeof(Vector) / sizeof(Dtype);
+  if (count < lanes) {
+    for (int i = 0; i < count; ++i) { to[i] = from[i]; }
+    return;
+  }
+  for (int i = 0; i <= count - lanes; i += lanes) {
+    *reinterpret_cast<Vector*>(to + i) =
+        *reinterpret_cast<const Vector*>(from + i);
+  }
+  *reinterpret_cast<Vector*>(to + count - lanes) =
+      *reinterpret_cast<const Vector*>(from + count - lanes);
+}
+
+// even[i] = from[2 * i], odd[i] = from[2 * i + 1]
+template <typename Dtype>
+DEPTHWISE_INLINE void split_row(const Dtype* from, int count, Dtype* even,
+    Dtype* odd) {
+  const int lanes = sizeof(typename Lanes<Dtype>::type) / sizeof(Dtype);
+  if (count < lanes) {
+    for (int i = 0; i < count; ++i) {
+      even[i] = from[2 * i];
+      odd[i] = from[2 * i + 1];
+    }
+    return;
+  }
+  for (int i = 0; i <= count - lanes; i += lanes) {
+    Lanes<Dtype>::split(from + 2 * i, even + i, odd + i);
+  }
+  const int last = count - lanes;
+  Lanes<Dtype>::split(from + 2 * last, even + last, odd + last);
+}
+
+// How an input plane is laid out for a forward pass: padded with zeros, and cut
+// by the strides into parts, so that what a tap reads for one output after the
+// other stands in one run. A run goes on from row to row; what it computes
+// between the last column of a row and the next row is not used.
+struct Layout {
+  int rows, columns;  // of a part
+  int band;           // output rows that are computed at a time
+
+  explicit Layout(const Shape& g)
+      : rows(g.out_height + (g.kernel_h - 1) * g.dilation_h / g.stride_h),
+        columns(g.out_width + (g.kernel_w - 1) * g.dilation_w / g.stride_w),
+        band(std::min(g.out_height, 1 + 2048 / columns)) {}
+  // Elements; a step of the taps may go on beyond what is needed.
+  size_t parts(const Shape& g) const {
+    return static_cast<size_t>(g.stride_h) * g.stride_w * rows * columns + 64;
+  }
+  size_t line() const { return static_cast<size_t>(band) * columns + 64; }
+  // Where the tap's run starts.
+  size_t offset(const Shape& g, int ky, int kx) const {
+    const int down = ky * g.dilation_h, right = kx * g.dilation_w;
+    const int part = down % g.stride_h * g.stride_w + right % g.stride_w;
+    return static_cast<size_t>(part * rows + down / g.stride_h) * columns +
+        right / g.stride_w;
+  }
+};
+
+// What the planes of one shape need: where the taps' runs start, and memory for
+// each thread, with zeros in it.
+template <typename Dtype>
+class Scratch {
+ public:
+  Scratch(const Shape& g, vector<size_t>* offsets, vector<Dtype>* memory)
+      : layout(g), size_(layout.parts(g) + layout.line()), offsets_(offsets),
+        memory_(memory) {
+    offsets->clear();
+    for (int ky = 0; ky < g.kernel_h; ++ky) {
+      for (int kx = 0; kx < g.kernel_w; ++kx) {
+        offsets->push_back(layout.offset(g, ky, kx));
+      }
+    }
+#ifdef _OPENMP
+    memory->assign(size_ * omp_get_max_threads(), Dtype(0));
+#else
+    memory->assign(size_, Dtype(0));
+#endif
+  }
+  const size_t* offsets() const { return &(*offsets_)[0]; }
+  // Of the calling thread.
+  Dtype* memory() const {
+#ifdef _OPENMP
+    return &(*memory_)[size_ * omp_get_thread_num()];
+#else
+    return &(*memory_)[0];
+#endif
+  }
+
+  const Layout layout;
+
+ private:
+  size_t size_;
+  vector<size_t>* offsets_;
+  vector<Dtype>* memory_;
+};
+
+template <typename Dtype>
+DEPTHWISE_INLINE void lay_out(const Shape& g, const Layout& layout,
+    const Dtype* in, Dtype* parts) {
+  const size_t part = static_cast<size_t>(layout.rows) * layout.columns;
+  for (int y = 0; y < g.height; ++y, in += g.width) {
+    const int row = (y + g.pad_h) / g.stride_h;
+    if (y + g.pad_h < 0 || row >= layout.rows) { continue; }
+    Dtype* to = parts + (y + g.pad_h) % g.stride_h * g.stride_w * part +
+        static_cast<size_t>(row) * layout.columns;
+    for (int i = 0; i < g.stride_w; ++i, to += part) {
+      const int offset = i - g.pad_w;
+      const Columns all(layout.columns, g.stride_w, offset, g.width);
+      const Dtype* const from = in + all.begin * g.stride_w + offset;
+      if (g.stride_w == 1) {
+        copy_row(from, all.end - all.begin, to + all.begin);
+      } else if (g.stride_w == 2 && i == 0) {
+        // This part and the next at once, as far as both go.
+        const Columns next(layout.columns, 2, offset + 1, g.width);
+        const int end = std::min(all.end, next.end);
+        if (end > all.begin) {
+          split_row(from, end - all.begin, to + all.begin,
+              to + part + all.begin);
+        }
+        if (all.end > end) { to[end] = in[2 * end + offset]; }
+        if (next.begin < all.begin) { to[part + next.begin] = in[0]; }
+      } else if (g.stride_w != 2) {
+        for (int x = all.begin; x < all.end; ++x) {
+          to[x] = in[x * g.stride_w + offset];
+        }
+      }
+    }
   }
 }
 
-// to[i] += all nine taps of three rows, from column i * S on.
-template <int S, typename Dtype>
-DEPTHWISE_INLINE void add_nine_taps(int count, const Dtype* weight,
-    const Dtype* from, int width, Dtype* to) {
-  const Dtype a = weight[0], b = weight[1], c = weight[2];
-  const Dtype d = weight[3], e = weight[4], f = weight[5];
-  const Dtype g = weight[6], h = weight[7], k = weight[8];
-  const Dtype* const second = from + width;
-  const Dtype* const third = second + width;
-  for (int i = 0; i < count; ++i) {
-    to[i] += a * from[S * i] + b * from[S * i + 1] + c * from[S * i + 2] +
-        d * second[S * i] + e * second[S * i + 1] + f * second[S * i + 2] +
-        g * third[S * i] + h * third[S * i + 1] + k * third[S * i + 2];
+// line[i] = bias + all taps at run[i]; some elements more than count.
+template <int kTaps, typename Dtype>
+DEPTHWISE_INLINE void run_taps(int taps, const size_t* offsets, int count,
+    const Dtype* run, const Dtype* weight, Dtype bias, Dtype* line) {
+  typedef typename Lanes<Dtype>::type Vector;
+  const int step = 4 * sizeof(Vector) / sizeof(Dtype);
+  if (kTaps) { taps = kTaps; }
+  const Vector none = {};
+  for (int i = 0; i < count; i += step) {
+    Vector a = none + bias, b = a, c = a, d = a;
+    for (int t = 0; t < taps; ++t) {
+      const Vector* const from =
+          reinterpret_cast<const Vector*>(run + offsets[t] + i);
+      a += weight[t] * from[0];
+      b += weight[t] * from[1];
+      c += weight[t] * from[2];
+      d += weight[t] * from[3];
+    }
+    Vector* const to = reinterpret_cast<Vector*>(line + i);
+    to[0] = a;
+    to[1] = b;
+    to[2] = c;
+    to[3] = d;
   }
 }
 
@@ -115,52 +286,25 @@ DEPTHWISE_INLINE Dtype dot(int count, const Dtype* a, const Dtype* b,
 }
 
 template <typename Dtype>
-DEPTHWISE_INLINE void forward_plane(const Shape& g, const Dtype* in,
-    const Dtype* weight, Dtype bias, Dtype* out) {
-  const bool nine = g.kernel_h == 3 && g.kernel_w == 3 && g.dilation_h == 1 &&
-      g.dilation_w == 1 && g.stride_w <= 2;
-  // The columns that have all three taps.
-  const Columns inner(g.out_width, g.stride_w, -g.pad_w, g.width - 2);
-  for (int y = 0; y < g.out_height; ++y, out += g.out_width) {
-    for (int x = 0; x < g.out_width; ++x) { out[x] = bias; }
-    const int first = y * g.stride_h - g.pad_h;
-    const bool inside = nine && first >= 0 && first + 3 <= g.height;
-    if (inside) {
-      const Dtype* const from =
-          in + first * g.width + inner.begin * g.stride_w - g.pad_w;
-      if (g.stride_w == 1) {
-        add_nine_taps<1>(inner.end - inner.begin, weight, from, g.width,
-            out + inner.begin);
-      } else {
-        add_nine_taps<2>(inner.end - inner.begin, weight, from, g.width,
-            out + inner.begin);
-      }
+DEPTHWISE_INLINE void forward_plane(const Shape& g,
+    const Scratch<Dtype>& scratch, const Dtype* in, const Dtype* weight,
+    Dtype bias, Dtype* out) {
+  const Layout& layout = scratch.layout;
+  Dtype* const parts = scratch.memory();
+  Dtype* const line = parts + layout.parts(g);
+  lay_out(g, layout, in, parts);
+  const int taps = g.kernel_h * g.kernel_w;
+  for (int y = 0; y < g.out_height; y += layout.band) {
+    const int rows = std::min(layout.band, g.out_height - y);
+    const int count = (rows - 1) * layout.columns + g.out_width;
+    const Dtype* const run = parts + static_cast<size_t>(y) * layout.columns;
+    if (taps == 9) {
+      run_taps<9>(taps, scratch.offsets(), count, run, weight, bias, line);
+    } else {
+      run_taps<0>(taps, scratch.offsets(), count, run, weight, bias, line);
     }
-    for (int ky = 0; ky < g.kernel_h; ++ky) {
-      const int row = first + ky * g.dilation_h;
-      if (row < 0 || row >= g.height) { continue; }
-      const Dtype* const from = in + row * g.width;
-      const Dtype* const tap = weight + ky * g.kernel_w;
-      if (inside) {  // what is left at both ends
-        const int skipped = inner.end - inner.begin;
-        for (int i = 0; i < g.out_width - skipped; ++i) {
-          const int x = i < inner.begin ? i : i + skipped;
-          for (int kx = 0; kx < 3; ++kx) {
-            const int column = x * g.stride_w - g.pad_w + kx;
-            if (column >= 0 && column < g.width) {
-              out[x] += tap[kx] * from[column];
-            }
-          }
-        }
-        continue;
-      }
-      for (int kx = 0; kx < g.kernel_w; ++kx) {
-        const int offset = kx * g.dilation_w - g.pad_w;
-        const Columns all(g.out_width, g.stride_w, offset, g.width);
-        add_tap(all.end - all.begin, tap[kx],
-            from + all.begin * g.stride_w + offset, g.stride_w,
-            out + all.begin);
-      }
+    for (int i = 0; i < rows; ++i, out += g.out_width) {
+      copy_row(line + i * layout.columns, g.out_width, out);
     }
   }
 }
@@ -242,8 +386,9 @@ bool has_avx2() {
   void name##_best parameters { name##_plain arguments; }
 #endif
 
-DEPTHWISE_TWICE(forward_plane, (const Shape& g, const Dtype* in,
-    const Dtype* weight, Dtype bias, Dtype* out), (g, in, weight, bias, out))
+DEPTHWISE_TWICE(forward_plane, (const Shape& g,
+    const Scratch<Dtype>& scratch, const Dtype* in, const Dtype* weight,
+    Dtype bias, Dtype* out), (g, scratch, in, weight, bias, out))
 DEPTHWISE_TWICE(backward_plane, (const Shape& g, const Dtype* top_diff,
     const Dtype* weight, Dtype* bottom_diff),
     (g, top_diff, weight, bottom_diff))
@@ -253,7 +398,7 @@ DEPTHWISE_TWICE(weights_plane, (const Shape& g, const Dtype* in,
 
 template <typename Dtype>
 void forward_cpu(const Shape& g, const Dtype* in, const Dtype* weight,
-    const Dtype* bias, Dtype* out) {
+    const Dtype* bias, Dtype* out, const Scratch<Dtype>& scratch) {
   const int channels = g.channels * g.multiplier;
   const int taps = g.kernel_h * g.kernel_w;
 #ifdef _OPENMP
@@ -261,7 +406,7 @@ void forward_cpu(const Shape& g, const Dtype* in, const Dtype* weight,
 #endif
   for (int plane = 0; plane < g.num * channels; ++plane) {
     const int channel = plane % channels;
-    forward_plane_best(g,
+    forward_plane_best(g, scratch,
         in + static_cast<size_t>(plane / g.multiplier) * g.height * g.width,
         weight + channel * taps, bias ? bias[channel] : Dtype(0),
         out + static_cast<size_t>(plane) * g.out_height * g.out_width);
@@ -270,7 +415,8 @@ void forward_cpu(const Shape& g, const Dtype* in, const Dtype* weight,
 
 template <typename Dtype>
 void backward_data_cpu(const Shape& g, const Dtype* top_diff,
-    const Dtype* weight, Dtype* bottom_diff) {
+    const Dtype* weight, Dtype* bottom_diff, vector<size_t>* offsets,
+    vector<Dtype>* memory) {
   const int taps = g.kernel_h * g.kernel_w;
   const int area = g.height * g.width;
   // Nine taps and stride 1: a forward pass of the mirrored filter.
@@ -282,6 +428,7 @@ void backward_data_cpu(const Shape& g, const Dtype* top_diff,
   std::swap(m.width, m.out_width);
   m.pad_h = 2 - g.pad_h;
   m.pad_w = 2 - g.pad_w;
+  const Scratch<Dtype> scratch(mirrors ? m : g, offsets, memory);
 #ifdef _OPENMP
 #pragma omp parallel for
 #endif
@@ -291,7 +438,7 @@ void backward_data_cpu(const Shape& g, const Dtype* top_diff,
       Dtype mirrored[9];
       std::reverse_copy(weight + plane % g.channels * 9,
           weight + plane % g.channels * 9 + 9, mirrored);
-      forward_plane_best(m,
+      forward_plane_best(m, scratch,
           top_diff + static_cast<size_t>(plane) * g.out_height * g.out_width,
           mirrored, Dtype(0), to);
       continue;
@@ -501,11 +648,12 @@ void DepthwiseConvLayer<Dtype>::Forward_cpu(
     return;
   }
   if (!depthwise_) { return ConvolutionLayer<Dtype>::Forward_cpu(bottom, top); }
+  const depthwise::Scratch<Dtype> scratch(shape_, &offsets_, &scratch_);
   for (size_t i = 0; i < bottom.size(); ++i) {
     depthwise::forward_cpu(shape_, bottom[i]->cpu_data(),
         this->blobs_[0]->cpu_data(),
         this->bias_term_ ? this->blobs_[1]->cpu_data() : NULL,
-        top[i]->mutable_cpu_data());
+        top[i]->mutable_cpu_data(), scratch);
   }
 }
 
@@ -529,7 +677,8 @@ void DepthwiseConvLayer<Dtype>::Backward_cpu(
     }
     if (propagate_down[i]) {
       depthwise::backward_data_cpu(shape_, top_diff,
-          this->blobs_[0]->cpu_data(), bottom[i]->mutable_cpu_diff());
+          this->blobs_[0]->cpu_data(), bottom[i]->mutable_cpu_diff(),
+          &offsets_, &scratch_);
     }
   }
 }

@@ -160,6 +160,9 @@ class DepthwiseConvLayer : public ConvolutionLayer<Dtype> {
   vector<int> bottom_size_, top_size_;
   depthwise::Shape shape_;
   depthwise::Plan plan_;
+  // For the CPU.
+  vector<size_t> offsets_;
+  vector<Dtype> scratch_;
   // For the weight gradients on the GPU.
   shared_ptr<SyncedMemory> partial_, finished_;
 };
