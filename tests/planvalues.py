@@ -183,6 +183,7 @@ def python(version: str = "3.10.12", **changes: Any) -> Python:
         "boost_python_dir": "/usr/lib/x86_64-linux-gnu",
         "protobuf": Version("3.12.4"),
         "skimage": Version("0.18.3"),
+        "six": Version("1.16.0"),
     }
     return Python(**{**values, **changes})
 

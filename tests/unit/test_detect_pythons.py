@@ -257,6 +257,7 @@ class TestQuery:
             (place / name / "__init__.py").touch()
             (place / name / file).write_text(text)
         (place / "scikit_image-0.19.3.egg-info").mkdir()
+        (place / "six.py").write_text('"""a module, no package"""\n__version__ = "1.17.0"\nraise SystemExit(3)\n')
         found = self.ask(str(python), str(place))
         if found.numpy.path:  # a Python of the developer's may have its own numpy, which comes first
             assert found.numpy.version == "9.8.7"
@@ -264,6 +265,7 @@ class TestQuery:
         if found.protobuf.path:
             assert found.protobuf.version == "4.21.12"
         assert found.skimage.version == "0.19.3" or not found.skimage.path
+        assert found.six.version == "1.17.0" or not found.six.path
 
     def test_code_for_another_python_is_not_ours(self, tmp_path: Path) -> None:
         core = tmp_path / "numpy" / "core"

@@ -225,6 +225,14 @@ def test_with_sudo_the_systems_python_is_completed() -> None:
     assert required(made) == ()
 
 
+def test_six_is_installed_for_a_tree_that_imports_it() -> None:
+    """On Debian 13 nothing else brings it, and `import caffe` failed after the whole build."""
+    bare = machine(system=System(distro="debian", sudo=True, cores=2, memory_bytes=4 * GIB), pythons=(python(six=None),))
+    assert "six" in plan(bare, tree(features=("pycaffe-six",))).packages
+    assert "six" not in plan(bare, tree(features=())).packages
+    assert "six" not in plan(machine(pythons=(python(),)), tree(features=("pycaffe-six",))).packages
+
+
 def test_python_by_request() -> None:
     both = machine(pythons=(python(), python("3.8.10", executable="/usr/bin/python3.8")))
     for wish in ("/usr/bin/python3.8", "python3.8", "3.8"):

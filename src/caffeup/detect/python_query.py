@@ -49,11 +49,16 @@ def version_in(file, parent, project):
 def find(name, file, project):
     for place in [path for path in sys.path if path] + EXTRA:
         folder = os.path.join(place, *name.split("."))
-        if not os.path.isfile(os.path.join(folder, "__init__.py")):
+        module = folder + ".py"
+        if os.path.isfile(module):
+            folder, inside = place, module
+        elif os.path.isfile(os.path.join(folder, "__init__.py")):
+            inside = os.path.join(folder, file)
+        else:
             continue
         if place in EXTRA and not holds_code_for_us(folder):
             continue
-        version = version_in(os.path.join(folder, file), place, project)
+        version = version_in(inside, place, project)
         return {"folder": folder, "version": version, "path": place if place in EXTRA else ""}
     return {}
 
@@ -102,6 +107,7 @@ def main():
         "numpy": numpy,
         "protobuf": find("google.protobuf", "__init__.py", "protobuf"),
         "skimage": find("skimage", "__init__.py", "scikit_image"),
+        "six": find("six", "", "six"),
     }
     line = "\ncaffeup-python " + encoded(answer) + "\n"
     getattr(sys.stdout, "buffer", sys.stdout).write(line if isinstance(line, bytes) else line.encode("utf-8", "surrogateescape"))

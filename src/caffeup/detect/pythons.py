@@ -192,7 +192,7 @@ def _python(
         boosts = _boost_python_files(host, [f"{answer.prefix}/lib"], None) + boosts
     name, folder = _boost_python(boosts, answer.release, guess=kind is PythonKind.SYSTEM)
     include, library_dir = _unpacked(host, answer, users)
-    modules = (answer.numpy, answer.protobuf, answer.skimage)
+    modules = (answer.numpy, answer.protobuf, answer.skimage, answer.six)
     return Python(
         via=candidate.via,
         evidence=candidate.path,
@@ -208,6 +208,7 @@ def _python(
         boost_python_dir=folder,
         protobuf=answer.protobuf.number,
         skimage=answer.skimage.number,
+        six=answer.six.number,
         paths=tuple(dict.fromkeys(module.path for module in modules if module.path)),
         own=_own(host, answer),
     )

@@ -240,8 +240,9 @@ class Python(Found, kw_only=True):
     protobuf: Optional[Version] = None
     """The Python runtime of protobuf."""
     skimage: Optional[Version] = None
+    six: Optional[Version] = None
     paths: tuple[str, ...] = ()
-    """Folders that must be added to its path for what was found of numpy, protobuf and skimage (unpacked packages)."""
+    """Folders that must be added to its path for what was found of numpy, protobuf, skimage and six (unpacked packages)."""
     own: bool = False
     """Whether caffeup itself runs on it or in its environment; such a one is never chosen."""
 

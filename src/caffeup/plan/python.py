@@ -107,9 +107,9 @@ def _why_not(one: Python, complete: list[Python]) -> str:
 def _for(best: Python, case: Case, rejected: tuple[Alternative, ...]) -> Pycaffe:
     lacking = lacks(best)
     packages = [_ROWS[what] for what in lacking]
+    absent = _absent(best, case)
     if best.kind is PythonKind.SYSTEM:
-        packages += [] if best.protobuf is not None else ["python-protobuf"]
-        packages += [] if best.skimage is not None else ["skimage"]
+        packages += [row for _, row in absent]
     packages = list(dict.fromkeys(packages))
     notes = [
         note(
@@ -121,17 +121,16 @@ def _for(best: Python, case: Case, rejected: tuple[Alternative, ...]) -> Pycaffe
         )
         for what in lacking
     ]
-    for what, there, row in (("protobuf", best.protobuf, "python-protobuf"), ("scikit-image", best.skimage, "skimage")):
-        if there is None:
-            notes.append(
-                note(
-                    "missing-python-part",
-                    f"{best.executable} has no {what}",
-                    "`import caffe` needs it.",
-                    severity=Severity.NOTE,
-                    affects=row,
-                )
-            )
+    notes += [
+        note(
+            "missing-python-part",
+            f"{best.executable} has no {what}",
+            "`import caffe` needs it.",
+            severity=Severity.NOTE,
+            affects=row,
+        )
+        for what, row in absent
+    ]
     because = _because(best, case, lacking)
     name = f"{best.executable} (Python {best.version})"
     if lacking:
@@ -149,6 +148,14 @@ def _for(best: Python, case: Case, rejected: tuple[Alternative, ...]) -> Pycaffe
         packages=tuple(packages) if case.may_install else (),
     )
     return Pycaffe(python=best, part=part)
+
+
+def _absent(best: Python, case: Case) -> tuple[tuple[str, str], ...]:
+    """Packages that `import caffe` needs and this Python lacks, by name and row of the facts; the build does without."""
+    needed = [("protobuf", best.protobuf, "python-protobuf"), ("scikit-image", best.skimage, "skimage")]
+    if "pycaffe-six" in case.tree.features:
+        needed.append(("six", best.six, "six"))
+    return tuple((name, row) for name, there, row in needed if there is None)
 
 
 def _because(best: Python, case: Case, lacking: tuple[str, ...]) -> str:

@@ -41,6 +41,7 @@ class Answer(msgspec.Struct, frozen=True):
     numpy: Module = Module()
     protobuf: Module = Module()
     skimage: Module = Module()
+    six: Module = Module()
 
     @property
     def release(self) -> Version:
