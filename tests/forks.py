@@ -1,9 +1,10 @@
 """Which forks work where: builds trees as a user does, keeps what came of it, and writes docs/forks.md from that.
 
     python tests/forks.py run COLUMN NAME=TREE[@COMMIT] … [-- options of `caffeup up`]
+    python tests/forks.py keep COLUMN NAME=TREE[@COMMIT] … [-- the options it was built with]
     python tests/forks.py render
 
-A tree is copied before it is built, next to where it lies in a temporary folder. COLUMN names the kind of machine and
+``run`` builds a copy of the tree in a temporary folder; ``keep`` takes a tree that was built. COLUMN names the kind of machine and
 build (``cpu``, ``cuda13-cudnn9`` …); one file a column and tree stays in docs/forks/.
 """
 
@@ -18,9 +19,10 @@ from pathlib import Path
 
 import msgspec
 
+from caffeup.app.state import FOLDER, load_state
 from caffeup.facts.load import load_facts
 from caffeup.model.base import Value, from_json, to_json
-from caffeup.model.outcome import Report, TestReport
+from caffeup.model.outcome import TestReport
 from caffeup.model.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,7 +45,7 @@ class Result(Value, kw_only=True):
     column: str
     fork: str
     commit: str
-    machine: str
+    machine: str = ""
     options: tuple[str, ...] = ()
     fixes: tuple[str, ...] = ()
     status: int
@@ -61,47 +63,40 @@ def run(column: str, name: str, tree: Path, commit: str, options: tuple[str, ...
     with tempfile.TemporaryDirectory(prefix="caffeup-forks-") as within:
         copy = Path(shutil.copytree(tree, Path(within, f"caffe-{name}"), symlinks=True))
         done = subprocess.run(
-            [sys.executable, "-m", "caffeup", "up", str(copy), "--yes", "--json", *options],
-            capture_output=True,
+            [sys.executable, "-m", "caffeup", "up", str(copy), "--yes", *options],
+            stderr=subprocess.PIPE,
             text=True,
             errors="replace",
             check=False,
         )
         sys.stderr.write(done.stderr)
-        kept = copy / ".caffeup" / "plan.json"
-        plan = from_json(kept.read_text(encoding="utf-8"), Plan) if kept.is_file() else None
-        report = from_json(done.stdout, Report) if done.stdout.strip().startswith("{") else None
         words = done.stderr.replace(str(copy), f"caffe-{name}").splitlines()
-        result = Result(
-            column=column,
-            fork=name,
-            commit=commit,
-            machine=_machine(plan) if plan else "",
-            options=options,
-            fixes=tuple(fix.id for fix in plan.fixes) if plan else (),
-            status=done.returncode,
-            problem="" if report else _problem(words),
-        )
-        return with_report(result, report) if report else result
+        blank = Result(column=column, fork=name, commit=commit, options=options, status=done.returncode, problem=_problem(words))
+        return of_tree(blank, copy)
+
+
+def of_tree(result: Result, root: Path) -> Result:
+    """The same with what caffeup keeps in this tree: plan, times, tests, checks."""
+    kept = root / FOLDER / "plan.json"
+    if kept.is_file():
+        plan = from_json(kept.read_text(encoding="utf-8"), Plan)
+        result = msgspec.structs.replace(result, machine=_machine(plan), fixes=tuple(fix.id for fix in plan.fixes))
+    state = load_state(root)
+    tests = state.tests or TestReport(total=0, passed=0)
+    return msgspec.structs.replace(
+        result,
+        seconds=tuple((one.name, round(one.outcome.seconds, 1)) for one in state.stages if one.outcome.state == "done"),
+        passed=tests.passed,
+        tests=tests.total,
+        failures=tuple(Failure(name=case.name, text=case.text[:200], known=case.known) for case in tests.failures),
+        checks=tuple((check.name, check.ok) for check in state.checks),
+    )
 
 
 def _machine(plan: Plan) -> str:
     wanted = ("compiler", "toolkit", "cudnn", "opencv", "python")
     told = {one.key: one.value for one in plan.decisions if one.key in wanted}
     return "; ".join(f"{key} {told[key]}" for key in wanted if told.get(key))
-
-
-def with_report(result: Result, report: Report) -> Result:
-    """The same with times, tests and checks."""
-    tests = report.tests or TestReport(total=0, passed=0)
-    return msgspec.structs.replace(
-        result,
-        seconds=tuple((stage.name, round(stage.seconds, 1)) for stage in report.stages if stage.state == "done"),
-        passed=tests.passed,
-        tests=tests.total,
-        failures=tuple(Failure(name=case.name, text=case.text[:200], known=case.known) for case in tests.failures),
-        checks=tuple((check.name, check.ok) for check in report.checks),
-    )
 
 
 def _problem(lines: list[str]) -> str:
@@ -170,7 +165,7 @@ def main(words: list[str]) -> int:
         results = [from_json(path.read_text(encoding="utf-8"), Result) for path in sorted(RESULTS.glob("*.json"))]
         PAGE.write_text(render(results), encoding="utf-8")
         return 0
-    if len(words) < 3 or words[0] != "run":
+    if len(words) < 3 or words[0] not in {"run", "keep"}:
         sys.stderr.write(__doc__ or "")
         return 2
     trees: list[str] = words[2:]
@@ -181,7 +176,10 @@ def main(words: list[str]) -> int:
     for given in trees:
         name, _, rest = given.partition("=")
         tree, _, commit = rest.partition("@")
-        result = run(words[1], name, Path(tree), commit, options)
+        if words[0] == "run":
+            result = run(words[1], name, Path(tree), commit, options)
+        else:
+            result = of_tree(Result(column=words[1], fork=name, commit=commit, options=options, status=0), Path(tree))
         (RESULTS / f"{name}.{words[1]}.json").write_text(to_json(result) + "\n", encoding="utf-8")
     return 0
 

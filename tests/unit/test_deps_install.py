@@ -340,7 +340,7 @@ class TestInstall:
         assert "exit 3" in caught.value.brief
 
     def test_a_manager_that_is_not_there(self) -> None:
-        def absent(argv: tuple[str, ...], *, timeout: float) -> Optional[Output]:
+        def absent(argv: tuple[str, ...], *, timeout: float, packages: int = 0) -> Optional[Output]:
             return None
 
         with pytest.raises(DependencyError, match="apt-get is not here"):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from caffeup.app.state import StageRecord, State, save_state
 from caffeup.model.base import from_json
-from caffeup.model.outcome import Check, Report, StageOutcome, TestCase, TestReport
-from forks import PAGE, RESULTS, Result, render, with_report
+from caffeup.model.outcome import Check, StageOutcome, TestCase, TestReport
+from forks import PAGE, RESULTS, Result, of_tree, render
 
 BLANK = Result(column="cpu", fork="ssd", commit="4817bf8b4200b35ada8ed0dc378dceaf38c539e4", machine="compiler g++", status=0)
 
@@ -18,21 +21,21 @@ def test_the_page_is_written_from_the_results() -> None:
     assert PAGE.read_text(encoding="utf-8") == render(results)
 
 
-def test_a_report_becomes_a_row() -> None:
-    report = Report(
-        tree="somewhere",
-        stages=(StageOutcome(name="build", state="done", seconds=61.23), StageOutcome(name="test", state="unchanged")),
-        tests=TestReport(
-            total=3,
-            passed=1,
-            failures=(
-                TestCase(name="A.b", state="failed", text="x", known="it reads a file that is not here"),
-                TestCase(name="C.d", state="aborted", text="Check failed"),
-            ),
+def test_what_a_tree_keeps_becomes_a_row(tmp_path: Path) -> None:
+    tests = TestReport(
+        total=3,
+        passed=1,
+        failures=(
+            TestCase(name="A.b", state="failed", text="x", known="it reads a file that is not here"),
+            TestCase(name="C.d", state="aborted", text="Check failed"),
         ),
-        checks=(Check(name="import caffe", ok=False, result="no"),),
     )
-    result = with_report(BLANK, report)
+    stages = (
+        StageRecord(name="build", key="key", outcome=StageOutcome(name="build", state="done", seconds=61.23)),
+        StageRecord(name="pycaffe", key="key", outcome=StageOutcome(name="pycaffe", state="unchanged", seconds=3.0)),
+    )
+    save_state(tmp_path, State(stages=stages, tests=tests, checks=(Check(name="import caffe", ok=False, result="no"),)))
+    result = of_tree(BLANK, tmp_path)
     assert (result.passed, result.tests, result.seconds) == (1, 3, (("build", 61.2),))
     page = render([result])
     assert "| ssd | 1 of 3, 1.0 min; checks that failed: import caffe |" in page

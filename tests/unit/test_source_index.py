@@ -182,7 +182,8 @@ class Breaks(BaseHTTPRequestHandler):
 def test_a_connection_that_breaks_is_taken_up_again(folder: Path, parts: bool, breaks: int) -> None:
     file = f"{NAME.replace('-', '_')}-1.0-py3-none-any.whl"
     content = (folder / "links" / file).read_bytes()
-    kind = type("One", (Breaks,), {"content": content, "name": file, "gives_parts": parts, "breaks": breaks, "ranges": []})
+    ranges: list[str] = []
+    kind = type("One", (Breaks,), {"content": content, "name": file, "gives_parts": parts, "breaks": breaks, "ranges": ranges})
     wanted = Pinned(name=NAME, version="1.0", file=file, sha256=of(folder / "links" / file), binary=True)
     with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -193,8 +194,8 @@ def test_a_connection_that_breaks_is_taken_up_again(folder: Path, parts: bool, b
             assert list((folder / "into").iterdir()) == []
         else:
             assert download(wanted, folder / "into", run=run, python=[sys.executable]).read_bytes() == content
-            assert kind.ranges[0] == ""
-            assert all(one.startswith("bytes=") for one in kind.ranges[1:])
+            assert ranges[0] == ""
+            assert all(one.startswith("bytes=") for one in ranges[1:])
         server.shutdown()
 
 
