@@ -35,6 +35,12 @@ def test_a_line_after_the_last_one_without_an_end() -> None:
     assert on(b"one\ntwo", anchor="two", after="new\n").files["f"] == b"one\ntwo\nnew\n"
 
 
+@pytest.mark.parametrize("where", [{"before": "// new"}, {"after": "// new"}])
+def test_a_line_that_lost_its_end_gets_one(where: dict[str, str]) -> None:
+    lines = on(b"one\ntwo\nthree\n", anchor="two", **where).files["f"].splitlines()
+    assert sorted(lines) == [b"// new", b"one", b"three", b"two"]
+
+
 def test_groups_are_put_back() -> None:
     assert on(b"f(a, b);\n", regex=r"f\((\w+), \w+\)", replace=r"f(\1)").files["f"] == b"f(a);\n"
 

@@ -177,11 +177,16 @@ def _place(spot: Spot, text: Text, hit: re.Match[bytes]) -> tuple[int, int, byte
         return hit.start(), hit.end(), put
     if spot.before is not None:
         start = text.line_start(hit.start())
-        return start, start, spot.before.encode()
+        return start, start, _whole_lines(spot.before)
     last = max(hit.start(), hit.end() - 1)
     end = text.line_end(last)
-    lines = (spot.after or "").encode()
+    lines = _whole_lines(spot.after or "")
     return end, end, lines if text.plain[:end].endswith(b"\n") else b"\n" + lines
+
+
+def _whole_lines(lines: str) -> bytes:
+    """Never a part of one: what stood there would go on in the edit's last line, perhaps in its comment."""
+    return (lines if lines.endswith("\n") or not lines else f"{lines}\n").encode()
 
 
 def _misfit(spot: Spot, name: str, path: str, text: Text, hits: list[re.Match[bytes]]) -> Finding:
