@@ -87,11 +87,22 @@ void OwnLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom,
 
 INSTANTIATE_LAYER_GPU_FUNCS(OwnLayer);
 """
+HEADER = """\
+template <typename Dtype>
+class OwnLayer : public Layer<Dtype> {
+ protected:
+  virtual void Forward_gpu(const vector<Blob<Dtype>*>& bottom,
+      const vector<Blob<Dtype>*>& top);
+  virtual void Backward_gpu(const vector<Blob<Dtype>*>& top,
+      const vector<bool>& propagate_down, const vector<Blob<Dtype>*>& bottom);
+};
+"""
 COMMON = {
     "python/caffe/io.py": IO,
     "python/caffe/classifier.py": CLASSIFIER,
     "src/caffe/layer_factory.cpp": FACTORY,
     "src/caffe/layers/own_layer.cu": KERNELS,
+    "include/caffe/layers/own_layer.hpp": HEADER,
     "src/caffe/layers/multibox_loss_layer.cpp": "#ifdef CPU_ONLY\nSTUB_GPU(MultiBoxLossLayer);\n#endif\n\nREGISTER_LAYER_CLASS(MultiBoxLoss);\n",
 }
 
@@ -104,10 +115,8 @@ class Fork:
         for path, data in self.texts.items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_bytes(data)
-        self._matches = {
-            name: {index: tuple(_found(root, spot.files)) for index, spot in enumerate(spec.spots)}
-            for name, spec in EDITS.items()
-        }
+        self._matches = {name: [tuple(_found(root, spot.files)) for spot in spec.spots] for name, spec in EDITS.items()}
+        self._beside = {name: [tuple(_found(root, spot.where_in)) for spot in spec.spots] for name, spec in EDITS.items()}
 
     def groups(self) -> set[tuple[str, ...]]:
         """Edits that each change the same file."""
@@ -116,7 +125,8 @@ class Fork:
 
     def edit(self, name: str, texts: Mapping[str, bytes]) -> Mapping[str, bytes]:
         """The files that the edit changes."""
-        outcome = work_out(EDITS[name], name, texts, self._matches[name])
+        beside = {at: tuple(texts[path] for path in paths) for at, paths in enumerate(self._beside[name])}
+        outcome = work_out(EDITS[name], name, texts, dict(enumerate(self._matches[name])), beside)
         assert outcome.state is not PatchState.CONFLICTING, outcome.because
         return outcome.files
 
@@ -127,7 +137,7 @@ class Fork:
             changed = self.edit(name, texts)
             assert changed, f"{name} has nothing to do after {names}"
             texts.update(changed)
-        assert {name: self.edit(name, texts) for name in names} == dict.fromkeys(names, {})
+        assert not any(self.edit(name, texts) for name in names)
         return texts
 
 
@@ -160,6 +170,7 @@ def test_the_texts_are_such_that_edits_meet(tmp_path: Path) -> None:
     groups = set().union(*(Fork(tmp_path / kind, module).groups() for kind, module in MODULES.items()))
     assert {name for group in groups for name in group} == set(EDITS)
     assert ("pycaffe-numpy-first", "pycaffe-register-pointers", "pycaffe-import-array") in groups
+    assert ("atomic-add-guard", "gpu-function-missing") in groups
     assert ("pycaffe-int-sizes", "pycaffe-python3", "pycaffe-resize-import", "pycaffe-as-gray") in groups
 
 

@@ -435,3 +435,26 @@ def test_many_commands_are_counted(tree: Path) -> None:
     with (tree / "Makefile").open("a") as file:
         file.writelines(f"A{number} := $(shell ./{number})\n" for number in range(7))
     assert [one.where for one in finding(tree, "tree-makefile-runs-commands").evidence[-2:]] == ["Makefile", "and 2 more"]
+
+
+LAYER = """
+template <typename Dtype>
+class OwnLayer : public Layer<Dtype> {
+  virtual void Backward_gpu(const vector<Blob<Dtype>*>& top,
+      const vector<bool>& propagate_down, const vector<Blob<Dtype>*>& bottom);
+};
+"""
+
+
+def test_edits_are_tried_where_no_marker_can_say_whether_they_are_needed(tree: Path) -> None:
+    (tree / "include/caffe/layers").mkdir(parents=True, exist_ok=True)
+    (tree / "include/caffe/layers/own_layer.hpp").write_text(LAYER)
+    kernels = tree / "src/caffe/layers/own_layer.cu"
+    kernels.parent.mkdir(parents=True, exist_ok=True)
+    for text, wanted in (
+        ("INSTANTIATE_LAYER_GPU_BACKWARD(OwnLayer);\n", True),
+        ("void OwnLayer<Dtype>::Backward_gpu() {}\nINSTANTIATE_LAYER_GPU_BACKWARD(OwnLayer);\n", False),
+        ("", False),
+    ):
+        kernels.write_text(text)
+        assert ("edit::gpu-function-missing" in inspect(tree, FACTS).markers) is wanted

@@ -106,6 +106,9 @@ def test_no_file_is_not_applicable() -> None:
         'files = ["f"]\nanchor = "a"',
         'files = ["f"]\nanchor = "a"\nreplace = "x"\nafter = "y"',
         'files = ["f"]\nregex = "("\nreplace = "x"',
+        'files = ["f"]\nregex = "a"\nreplace = "x"\nwhere = "b"',
+        'files = ["f"]\nregex = "(a)"\nreplace = "x"\nunless = "\\\\2"',
+        'files = ["f"]\nregex = "(a)"\nreplace = "x"\nunless = "\\\\1("',
         'files = ["f"]\nanchor = "a"\nreplace = "x"\nline = 7',
     ],
 )
@@ -129,10 +132,11 @@ def test_an_edit_never_touches_anything_else(data: bytes) -> None:
     assert changed.replace(b"new line\r\n", b"").replace(b"new line\n", b"") == data
 
 
-def own(name: str, text: str) -> Edited:
-    """An edit of ours, on the text of one file."""
+def own(name: str, text: str, *beside: str) -> Edited:
+    """An edit of ours, on the text of one file, with others to look at."""
     spec = parse_edit((bundled("patches") / "edits" / f"{name}.toml").read_text())
-    return work_out(spec, name, {"f": text.encode()}, dict.fromkeys(range(len(spec.spots)), ("f",)))
+    spots, others = range(len(spec.spots)), tuple(one.encode() for one in beside)
+    return work_out(spec, name, {"f": text.encode()}, dict.fromkeys(spots, ("f",)), dict.fromkeys(spots, others))
 
 
 CALLS = "\n\ndef resize_image(im, new_dims):\n    return resize(im, new_dims)\n"
@@ -171,3 +175,58 @@ def test_a_name_that_a_tree_has_is_not_imported_again(has: str) -> None:
 
 def test_an_import_of_something_else_is_not_taken_for_it() -> None:
     assert own("pycaffe-resize-import", f"import numpy as np\nfrom tools import resized\n{CALLS}").state is PatchState.NEEDED
+
+
+FORWARD = """template <typename Dtype>
+void RoiLayer<Dtype>::Forward_gpu(const vector<Blob<Dtype>*>& bottom,
+    const vector<Blob<Dtype>*>& top) {}
+"""
+BACKWARD = FORWARD.replace("Forward_gpu", "Backward_gpu")
+DECLARED = """
+template <typename Dtype> class OtherLayer;
+
+template <typename Dtype>
+class RoiLayer : public Layer<Dtype> {
+  virtual void Forward_gpu(const vector<Blob<Dtype>*>& bottom,
+      const vector<Blob<Dtype>*>& top)@F
+  virtual void Backward_gpu(const vector<Blob<Dtype>*>& top,
+      const vector<bool>& propagate_down, const vector<Blob<Dtype>*>& bottom)@B
+};
+"""
+
+
+def declared(forward: str = ";", backward: str = ";", name: str = "RoiLayer") -> str:
+    return DECLARED.replace("@F", forward).replace("@B", backward).replace("RoiLayer", name)
+
+
+@pytest.mark.parametrize("line", ["INSTANTIATE_LAYER_GPU_FUNCS(RoiLayer);", "INSTANTIATE_LAYER_GPU_BACKWARD( RoiLayer );"])
+def test_a_gpu_function_that_is_only_declared_calls_that_of_the_cpu(line: str) -> None:
+    text = f"{FORWARD}\n{line}\n"
+    changed = own("gpu-function-missing", text, declared(name="OtherLayer"), declared()).files["f"].decode()
+    assert changed.count("RoiLayer<Dtype>::Backward_gpu(") == 1
+    assert changed.count("::Forward_gpu(") == 1
+    assert "  this->Backward_cpu(top, propagate_down, bottom);\n}\n\nINSTANTIATE" in changed
+    assert own("gpu-function-missing", changed, declared()).files == {}
+
+
+def test_both_may_be_missing() -> None:
+    changed = own("gpu-function-missing", "INSTANTIATE_LAYER_GPU_FUNCS(RoiLayer);\r\n", declared()).files["f"].decode()
+    assert changed.count("<Dtype>::Forward_gpu(") == changed.count("<Dtype>::Backward_gpu(") == 1
+    assert changed.count("\n") == changed.count("\r\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "header"),
+    [
+        (f"{FORWARD}{BACKWARD}INSTANTIATE_LAYER_GPU_FUNCS(RoiLayer);", declared()),  # both are there
+        (f"{FORWARD}INSTANTIATE_LAYER_GPU_FUNCS(RoiLayer);\n{BACKWARD}", declared()),  # wherever
+        (f"{FORWARD}INSTANTIATE_LAYER_GPU_FUNCS(RoiLayer);", declared(backward=" {}")),  # HDF5DataLayer, in every tree
+        (f"{FORWARD}INSTANTIATE_LAYER_GPU_FUNCS(RoiLayer);", declared(backward=" {\n    NOT_IMPLEMENTED;\n  }")),  # SSD's
+        (f"{FORWARD}INSTANTIATE_LAYER_GPU_FUNCS(RoiLayer);", declared(name="OtherLayer")),  # inherited: another error
+        (f"{FORWARD}INSTANTIATE_LAYER_GPU_FUNCS(RoiLayer);", declared(backward=" {}") + declared(name="OtherLayer")),
+        (f"{FORWARD}INSTANTIATE_LAYER_GPU_FORWARD(RoiLayer);", declared()),
+        (f"{FORWARD}// INSTANTIATE_LAYER_GPU_FUNCS(RoiLayer);", declared()),
+    ],
+)
+def test_gpu_functions_that_are_there_or_not_asked_for_are_not_added(text: str, header: str) -> None:
+    assert own("gpu-function-missing", text, header).state is PatchState.NOT_APPLICABLE

@@ -57,6 +57,14 @@ def test_conditions(when: dict[str, Any], have: Decided, planned: bool) -> None:
     assert (applies(fix(**when), have) is not None) is planned
 
 
+def test_a_fix_for_a_place_that_only_its_edit_can_find() -> None:
+    only = fix(Edit(edit="e"), mode="gpu", place_for_edit=True)
+    assert applies(only, decided(markers=("edit::one",))) == "title: gpu build"
+    assert applies(only, decided(markers=("edit::two",))) is None
+    after = msgspec.structs.replace(decided(), tree=tree(applied=("one",)))  # the place is gone, by the edit
+    assert applies(only, after) is not None
+
+
 def test_what_the_tree_solved_itself_is_not_planned() -> None:
     solved = fix(cudnn=">=8.0", unless=(Marker(file="a.hpp", contains="_v7"),))
     assert applies(solved, decided(cudnn="9.0")) is not None

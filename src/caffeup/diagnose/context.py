@@ -177,6 +177,8 @@ def weigh(fix: Fix, context: Context) -> Weight:
     if context.markers is not None:
         for marker in when.tree:
             put(_words(marker), str(marker) in context.markers)
+        if when.place_for_edit:
+            put("a place for its edit", fix.place in context.markers)
         fails += [_words(marker) for marker in fix.unless if str(marker) in context.markers]
     return Weight(holds=tuple(holds), fails=tuple(fails), open=tuple(unknown))
 

@@ -45,6 +45,8 @@ class Condition(Value, kw_only=True):
     """All of these stand in the tree."""
     wish: Optional[str] = None
     """Only where a decision of the plan calls for it by this name: ``depthwise-layer``."""
+    place_for_edit: bool = False
+    """Only where one of its edits has something to do in the tree; no marker can say so."""
 
 
 class Shim(Value, tag="shim", kw_only=True):
@@ -125,3 +127,8 @@ class Fix(Value, kw_only=True):
     """What would tell this cause from others with the same symptom."""
     follows: tuple[str, ...] = ()
     """Ids of fixes of which this is a mere consequence where both are seen in one log."""
+
+    @property
+    def place(self) -> str:
+        """What stands among a tree's markers where ``place_for_edit`` holds."""
+        return f"edit::{self.id}"

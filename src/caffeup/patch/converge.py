@@ -113,7 +113,11 @@ class Converge:
         assert one.spec is not None  # noqa: S101  (the caller has looked)
         matches = {index: self._matching(spot.files) for index, spot in enumerate(one.spec.spots)}
         paths = tuple(dict.fromkeys(path for found in matches.values() for path in found))
-        outcome = work_out(one.spec, one.id, {path: self._goal[path].data or b"" for path in paths}, matches)
+        beside = {
+            index: tuple(self._goal[path].data or b"" for path in self._matching(spot.where_in))
+            for index, spot in enumerate(one.spec.spots)
+        }
+        outcome = work_out(one.spec, one.id, {path: self._goal[path].data or b"" for path in paths}, matches, beside)
         if outcome.state is PatchState.CONFLICTING:
             for finding in outcome.findings:
                 self._conflicts.append(finding)

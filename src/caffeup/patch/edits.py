@@ -14,6 +14,8 @@ from caffeup.model.base import Value, Word, from_toml
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.outcome import PatchState
 
+_GROUP = re.compile(rb"\\([1-9])")
+
 
 class Missing(Word):
     """What it means that an anchor is not found."""
@@ -42,6 +44,12 @@ class Spot(Value, kw_only=True):
     """… or what takes the anchor's place (``\\1`` is a group of the regular expression)."""
     done: str = ""
     """Regular expression that stands in a file where there is nothing left to do."""
+    unless: str = ""
+    """A hit stays as it is where this regular expression stands in the file too (``\\1`` is what the hit's group is) …"""
+    where: str = ""
+    """… or where this one stands in none of the files of ``where_in``."""
+    where_in: tuple[str, ...] = ()
+    """Globs inside the tree."""
     missing: Missing = Missing.CONFLICT
 
 
@@ -89,8 +97,15 @@ def _check(spot: Spot) -> None:
         raise ValueError("a spot has either an anchor or a regex")
     if sum(part is not None for part in (spot.before, spot.after, spot.replace)) != 1:
         raise ValueError("a spot has one of before, after and replace")
+    if bool(spot.where) != bool(spot.where_in):
+        raise ValueError("a spot has both where and where_in, or none of them")
     re.compile(spot.regex)
     re.compile(spot.done)
+    groups = re.compile(spot.regex).groups
+    for pattern in (spot.unless, spot.where):
+        re.compile(_GROUP.sub(b"x", pattern.encode()))
+        if any(int(one) > groups for one in _GROUP.findall(pattern.encode())):
+            raise ValueError(f"the regex has no such group: {pattern}")
 
 
 class Text:
@@ -125,15 +140,24 @@ class Text:
         return len(self.plain) if found < 0 else found + 1
 
 
-def work_out(spec: EditSpec, name: str, files: Mapping[str, bytes], matches: Mapping[int, tuple[str, ...]]) -> Edited:
-    """Apply the edit to the files' bytes; ``matches`` gives for each spot the paths that its globs hit."""
+def work_out(
+    spec: EditSpec,
+    name: str,
+    files: Mapping[str, bytes],
+    matches: Mapping[int, tuple[str, ...]],
+    beside: Optional[Mapping[int, tuple[bytes, ...]]] = None,
+) -> Edited:
+    """Apply the edit to the files' bytes.
+
+    For each spot, ``matches`` has the paths that its globs hit, ``beside`` the contents of its ``where_in``.
+    """
     contents = dict(files)
     findings: list[Finding] = []
     done: list[str] = []
     concerned = tuple(dict.fromkeys(path for index in range(len(spec.spots)) for path in matches[index]))
     for index, spot in enumerate(spec.spots):
         for path in matches[index]:
-            outcome = _apply(spot, name, path, contents[path])
+            outcome = _apply(spot, name, path, contents[path], (beside or {}).get(index, ()))
             if isinstance(outcome, Finding):
                 findings.append(outcome)
             elif outcome is None:
@@ -150,13 +174,13 @@ def work_out(spec: EditSpec, name: str, files: Mapping[str, bytes], matches: Map
     return Edited(PatchState.NOT_APPLICABLE, "there is no such place in this tree", {}, concerned)
 
 
-def _apply(spot: Spot, name: str, path: str, data: bytes) -> bytes | Finding | None:
+def _apply(spot: Spot, name: str, path: str, data: bytes, beside: tuple[bytes, ...]) -> bytes | Finding | None:
     """The new bytes, None where it is done already, the same bytes where there is nothing to do, or why it cannot be."""
     text = Text(data)
     if spot.done and re.search(spot.done.encode(), text.plain, re.MULTILINE):
         return None
     pattern = re.compile(spot.regex.encode() if spot.regex else re.escape(spot.anchor.encode()), re.MULTILINE)
-    hits = list(pattern.finditer(text.plain))
+    hits = [hit for hit in pattern.finditer(text.plain) if _concerned(spot, hit, text.plain, beside)]
     if not hits and spot.missing is Missing.SKIP:
         return data
     if not hits or (spot.hits and len(hits) != spot.hits):
@@ -168,6 +192,18 @@ def _apply(spot: Spot, name: str, path: str, data: bytes) -> bytes | Finding | N
         pieces += [data[position : text.offset(start)], text.own(put)]
         position = text.offset(end)
     return b"".join((*pieces, data[position:]))
+
+
+def _concerned(spot: Spot, hit: re.Match[bytes], plain: bytes, beside: tuple[bytes, ...]) -> bool:
+    """Whether the rest of the file, and the files beside it, call for a change at this hit."""
+
+    def stands_in(pattern: str, text: bytes) -> bool:
+        told = _GROUP.sub(lambda one: re.escape(hit.group(int(one[1])) or b""), pattern.encode())
+        return re.search(told, text, re.MULTILINE) is not None
+
+    if spot.unless and stands_in(spot.unless, plain):
+        return False
+    return not spot.where or any(stands_in(spot.where, text.replace(b"\r\n", b"\n")) for text in beside)
 
 
 def _place(spot: Spot, text: Text, hit: re.Match[bytes]) -> tuple[int, int, bytes]:

@@ -125,6 +125,8 @@ def _holds(fix: Fix, decided: Decided) -> Optional[tuple[str, ...]]:
         if str(marker) not in decided.tree.markers and not _is_applied(fix, decided.tree):
             return None
         reasons.append(f"“{marker.contains}” in {marker.file}" if marker.contains else marker.file)
+    if when.place_for_edit and fix.place not in decided.tree.markers and not _is_applied(fix, decided.tree):
+        return None
     return tuple(reasons)
 
 

@@ -23,6 +23,7 @@ from caffeup.source.health import examine
 from caffeup.source.look import Look
 from caffeup.source.makefile import Makefile, read_makefile
 from caffeup.source.origin import OURS, origin_of
+from caffeup.source.places import places
 from caffeup.source.survey import Survey
 
 CONFIG = "Makefile.config"
@@ -53,7 +54,7 @@ def inspect(root: Union[str, Path], facts: Facts) -> Tree:
         makefile=makefile is not None,
         cmake=survey.has("CMakeLists.txt"),
         features=_features(known.feature, survey),
-        markers=survey.that_hold(marker for fix in facts.fixes for marker in (*fix.when.tree, *fix.unless)),
+        markers=_markers(facts, survey),
         config_state=state,
         applied=_applied(top),
         findings=examine(look),
@@ -131,6 +132,11 @@ def _from_makefile(makefile: Optional[Makefile]) -> dict[str, object]:
         "cpu_only": makefile.cpu_only,
         "one_test_binary": makefile.one_test_binary,
     }
+
+
+def _markers(facts: Facts, survey: Survey) -> tuple[str, ...]:
+    stand = survey.that_hold(marker for fix in facts.fixes for marker in (*fix.when.tree, *fix.unless))
+    return (*stand, *places(facts.fixes, survey))
 
 
 def _features(rows: tuple[Feature, ...], survey: Survey) -> tuple[str, ...]:
