@@ -458,3 +458,44 @@ def test_edits_are_tried_where_no_marker_can_say_whether_they_are_needed(tree: P
     ):
         kernels.write_text(text)
         assert ("edit::gpu-function-missing" in inspect(tree, FACTS).markers) is wanted
+
+
+GUARDED = "#ifdef USE_OPENCV\n#include <opencv2/core/core.hpp>\n#endif  // USE_OPENCV\n"
+BARE = "#include <opencv2/core/core.hpp>\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "heedless"),
+    [
+        ({"src/caffe/data.cpp": BARE}, "src/caffe/data.cpp"),
+        ({"src/caffe/data.cpp": GUARDED}, ""),
+        ({"src/caffe/data.cpp": f"{GUARDED}{BARE}"}, "src/caffe/data.cpp"),
+        ({"src/caffe/data.cpp": f"#ifdef CPU_ONLY\n#endif\n#ifdef CPU_ONLY\n{BARE}#else\n#endif\n"}, "src/caffe/data.cpp"),
+        ({"src/caffe/data.cpp": "#if defined(USE_OPENCV) && 1\n# ifdef X\n#  include <opencv2/core.hpp>\n# endif\n#endif\n"}, ""),
+        ({"tools/data.cpp": "#include <opencv/cv.h>\n"}, "tools/data.cpp"),
+        ({"src/caffe/test/test_data.cpp": BARE, "include/caffe/not_included.hpp": BARE, "python/data.cpp": BARE}, ""),
+        ({"src/caffe/data.cpp": '#include "caffe/data.hpp"\n', "include/caffe/data.hpp": BARE}, "include/caffe/data.hpp"),
+        (
+            {
+                "src/caffe/data.cpp": '#ifdef USE_OPENCV\n#include "caffe/data.hpp"\n#endif\n',
+                "include/caffe/data.hpp": BARE,
+            },
+            "",
+        ),
+        (
+            {
+                "src/caffe/data.cpp": '#include "caffe/a.hpp"\n',
+                "include/caffe/a.hpp": '#include "caffe/b.hpp"\n',
+                "include/caffe/b.hpp": f'#include "caffe/a.hpp"\n#endif\n{BARE}',
+            },
+            "include/caffe/b.hpp",
+        ),
+    ],
+)
+def test_a_switch_that_the_sources_do_not_ask_for(tree: Path, files: dict[str, str], heedless: str) -> None:
+    for name, text in files.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    with (tree / "Makefile").open("a") as makefile:
+        makefile.write("ifeq ($(USE_OPENCV), 1)\nendif\n")
+    assert inspect(tree, FACTS).unheeded == ((f"USE_OPENCV::{heedless}",) if heedless else ())

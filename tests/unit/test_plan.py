@@ -86,6 +86,16 @@ def test_a_tree_without_the_switch_needs_the_library() -> None:
     assert ids(plan(machine(), tree(config_keys=keys), opencv=Switch.OFF)) == {"opencv-required"}
 
 
+def test_a_tree_that_does_not_heed_the_switch_needs_the_library() -> None:
+    heedless = tree(unheeded=("USE_OPENCV::src/caffe/data_transformer.cpp", "USE_LMDB::src/caffe/util/db_lmdb.cpp"))
+    assert set(required(plan(machine(libraries=usual_libraries(opencv="", lmdb="")), heedless))) == {"opencv", "lmdb"}
+    made = plan(machine(), heedless, opencv=Switch.OFF)
+    assert ids(made) == {"opencv-required"}
+    assert "src/caffe/data_transformer.cpp" in made.conflicts[0].why
+    assert value_of(plan(machine(), heedless), "USE_OPENCV") == ("1",)
+    assert not plan(machine(libraries=usual_libraries(leveldb="")), heedless).conflicts
+
+
 def test_opencv_by_request() -> None:
     off = plan(machine(), opencv=Switch.OFF)
     assert value_of(off, "USE_OPENCV") == ("0",)

@@ -48,6 +48,8 @@ class Tree(Value, kw_only=True):
     """Variables that this tree's Makefile reads without setting them: what Makefile.config may say."""
     overridable: tuple[str, ...] = ()
     """Variables that its Makefile sets after Makefile.config and then reads: only ``override`` reaches them."""
+    unheeded: tuple[str, ...] = ()
+    """Switches that its Makefile reads and a source does not ask for: ``USE_OPENCV::src/caffe/data_transformer.cpp``."""
     build_dir: str = ""
     """BUILD_DIR that its Makefile sets by itself (``temp``), or empty: what Makefile.config says."""
     libraries: tuple[str, ...] = ()

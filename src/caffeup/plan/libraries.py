@@ -124,13 +124,7 @@ def _linked(row: LibraryRow, case: Case) -> bool:
 
 def _required(row: LibraryRow, found: Optional[Library], case: Case) -> Part:
     if row.id == "opencv" and case.request.opencv is Switch.OFF:
-        clash = conflict(
-            "opencv-required",
-            "OpenCV cannot be left out of this tree",
-            "Its Makefile has no USE_OPENCV.",
-            remedies=(remedy("leave out --no-opencv"),),
-        )
-        return Part(conflicts=(clash,))
+        return Part(conflicts=(_opencv_required("Its Makefile has no USE_OPENCV."),))
     if found is None:
         return Part(packages=(row.id,), notes=(missing(row),))
     value = str(found.version) if found.version else "yes"
@@ -151,6 +145,10 @@ def _required(row: LibraryRow, found: Optional[Library], case: Case) -> Part:
             ]
         )
     return part
+
+
+def _opencv_required(why: str) -> Finding:
+    return conflict("opencv-required", "OpenCV cannot be left out of this tree", why, remedies=(remedy("leave out --no-opencv"),))
 
 
 def missing(row: LibraryRow, why: str = "every build links it", severity: Severity = Severity.PROBLEM) -> Finding:
@@ -176,6 +174,10 @@ def _switched(key: str, rows: list[LibraryRow], case: Case) -> tuple[list[Librar
     lacking = [row for row in rows if case.library(row.id) is None]
     name = _NAMED.get(key, rows[0].id)
     wish = case.request.opencv if key == "USE_OPENCV" else Switch.AUTO
+    heedless = next((one.partition("::")[2] for one in case.tree.unheeded if one.startswith(f"{key}::")), "")
+    unasked = f"{heedless} includes its headers and does not ask for {key}"
+    if wish is Switch.OFF and heedless:
+        return [], Part(conflicts=(_opencv_required(f"{unasked}."),)), False
     if wish is Switch.OFF:
         part = Part(
             decisions=(decision(name, "off", "asked for with --no-opencv"),), config=(line(key, "0", because="asked for"),)
@@ -195,10 +197,9 @@ def _switched(key: str, rows: list[LibraryRow], case: Case) -> tuple[list[Librar
         return found, Part(decisions=tuple(decisions), config=tuple(config)), False
     titles = " and ".join(row.title for row in lacking)
     without = _WITHOUT.get(key, f"the build goes without ({key})")
-    if wish is Switch.ON:
-        part = Part(
-            packages=tuple(row.id for row in lacking), notes=tuple(missing(row, "asked for with --opencv") for row in lacking)
-        )
+    if wish is Switch.ON or heedless:
+        why = unasked if heedless else "asked for with --opencv"
+        part = Part(packages=tuple(row.id for row in lacking), notes=tuple(missing(row, why) for row in lacking))
         return found, part, False
     absent = tuple(missing(row, f"{key} := 0: {without}.", Severity.NOTE) for row in lacking)
     part = Part(

@@ -25,6 +25,7 @@ from caffeup.source.makefile import Makefile, read_makefile
 from caffeup.source.origin import OURS, origin_of
 from caffeup.source.places import places
 from caffeup.source.survey import Survey
+from caffeup.source.switches import unheeded
 
 CONFIG = "Makefile.config"
 SIGNATURE = b"# Makefile.config written by caffeup"
@@ -61,7 +62,7 @@ def inspect(root: Union[str, Path], facts: Facts) -> Tree:
         blanks_in_path=any(char.isspace() for char in str(top)),
         note=_note(fork),
     )
-    return msgspec.structs.replace(tree, **_from_makefile(makefile), **_counts(survey, makefile))
+    return msgspec.structs.replace(tree, **_from_makefile(makefile, survey), **_counts(survey, makefile))
 
 
 def looks_like_caffe(root: Path, *, shown: str = "") -> None:
@@ -119,12 +120,13 @@ def _must_be_caffe(survey: Survey, shown: str = "") -> None:
     )
 
 
-def _from_makefile(makefile: Optional[Makefile]) -> dict[str, object]:
+def _from_makefile(makefile: Optional[Makefile], survey: Survey) -> dict[str, object]:
     if makefile is None:
         return {"one_test_binary": False}
     return {
         "config_keys": makefile.config_keys if makefile.reads_config else (),
         "overridable": makefile.overridable if makefile.reads_config else (),
+        "unheeded": unheeded(survey, makefile.config_keys, examples=makefile.examples),
         "build_dir": makefile.build_dir,
         "libraries": makefile.libraries,
         "isystem": makefile.isystem,
