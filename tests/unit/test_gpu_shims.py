@@ -71,7 +71,9 @@ typedef Tensor* cudnnFilterDescriptor_t;
 typedef Convolution* cudnnConvolutionDescriptor_t;
 typedef struct Pooling* cudnnPoolingDescriptor_t;
 typedef struct Activation* cudnnActivationDescriptor_t;
-extern int asked;
+extern int asked, used;
+inline cudnnStatus_t answer(int algorithm, size_t bytes) {{ used = algorithm;
+  return algorithm == 1 && bytes < 1000 ? CUDNN_STATUS_BAD_PARAM : algorithm == 0 && bytes ? CUDNN_STATUS_NOT_SUPPORTED : CUDNN_STATUS_SUCCESS; }}
 extern "C" {{
 inline const char* cudnnGetErrorString(cudnnStatus_t) {{ return "CUDNN_STATUS_OF_CUDNN"; }}
 inline cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* t) {{ *t = new Tensor(); return CUDNN_STATUS_SUCCESS; }}
@@ -100,9 +102,14 @@ inline cudnnStatus_t cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t, cudnn
 inline cudnnStatus_t cudnnAddTensor(cudnnHandle_t, const void*, cudnnTensorDescriptor_t, const void*, const void*, cudnnTensorDescriptor_t, void*) {{
   return CUDNN_STATUS_SUCCESS; }}
 inline cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t, const void*, cudnnTensorDescriptor_t, const void*, cudnnTensorDescriptor_t, const void*,
-  cudnnConvolutionDescriptor_t, cudnnConvolutionBwdFilterAlgo_t, void*, size_t, const void*, cudnnFilterDescriptor_t, void*) {{ return CUDNN_STATUS_SUCCESS; }}
+  cudnnConvolutionDescriptor_t, cudnnConvolutionBwdFilterAlgo_t algo, void*, size_t bytes, const void*, cudnnFilterDescriptor_t, void*) {{
+  return answer(algo, bytes); }}
 inline cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t, const void*, cudnnFilterDescriptor_t, const void*, cudnnTensorDescriptor_t, const void*,
-  cudnnConvolutionDescriptor_t, cudnnConvolutionBwdDataAlgo_t, void*, size_t, const void*, cudnnTensorDescriptor_t, void*) {{ return CUDNN_STATUS_SUCCESS; }}
+  cudnnConvolutionDescriptor_t, cudnnConvolutionBwdDataAlgo_t algo, void*, size_t bytes, const void*, cudnnTensorDescriptor_t, void*) {{
+  return answer(algo, bytes); }}
+inline cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t, const void*, cudnnTensorDescriptor_t, const void*, cudnnFilterDescriptor_t, const void*,
+  cudnnConvolutionDescriptor_t, cudnnConvolutionFwdAlgo_t algo, void*, size_t bytes, const void*, cudnnTensorDescriptor_t, void*) {{
+  return answer(algo, bytes); }}
 {more}
 }}
 """
@@ -184,7 +191,7 @@ def run(folder: Path, source: str, *flags: str, standard: str = "c++11") -> str:
 START = """
 #include <cudnn.h>
 #include <cstdio>
-int asked = 0, device_now = 0;
+int asked = 0, used = -1, device_now = 0;
 #define CHECK(call) do { cudnnStatus_t status = (call); if (status) std::printf("%s\\n", cudnnGetErrorString(status)); } while (0)
 """
 
@@ -315,6 +322,53 @@ int main() {
 @pytest.mark.parametrize(("flags", "maths"), [((), "3 3 1"), (("-DCAFFEUP_TF32=1",), "0 0 1"), (("-DCAFFEUP_TF32=0",), "3 3 1")])
 def test_preferences_and_floats_in_float(tmp_path: Path, flags: tuple[str, ...], maths: str) -> None:
     assert run(headers(tmp_path), PREFERENCES, *flags) == f"1 2 3 1024 {maths}\n"
+
+
+WORKSPACES = (
+    START
+    + """
+void compute(const char* what, int algorithm, size_t bytes) {
+  cudnnConvolutionDescriptor_t c; cudnnCreateConvolutionDescriptor(&c);
+  Tensor x = Tensor(), y = Tensor(), w = Tensor();
+  int by[3], before = asked;
+  cudnnStatus_t said[3];
+  said[0] = cudnnConvolutionForward(0, 0, &x, 0, &w, 0, c, (cudnnConvolutionFwdAlgo_t)algorithm, 0, bytes, 0, &y, 0); by[0] = used;
+  said[1] = cudnnConvolutionBackwardFilter(0, 0, &x, 0, &y, 0, c, (cudnnConvolutionBwdFilterAlgo_t)algorithm, 0, bytes, 0, &w, 0); by[1] = used;
+  said[2] = cudnnConvolutionBackwardData(0, 0, &w, 0, &y, 0, c, (cudnnConvolutionBwdDataAlgo_t)algorithm, 0, bytes, 0, &x, 0); by[2] = used;
+  std::printf("%s: by %d %d %d, %d %d %d%s\\n", what, by[0], by[1], by[2], said[0], said[1], said[2], asked == before ? "" : ", asked");
+}
+int main() {
+  compute("enough", 1, 1024);
+  compute("no workspace", 2, 0);
+  compute("too small", 1, 512);
+  compute("again", 1, 512);
+  compute("none at all", 1, 0);
+  compute("not for these shapes", 0, 4096);
+}
+"""
+)
+
+
+@needs_compiler
+@pytest.mark.parametrize("cudnn", [8, 9])
+def test_a_workspace_that_a_tree_guessed_too_small_gets_an_algorithm_that_fits(tmp_path: Path, cudnn: int) -> None:
+    said = run(headers(tmp_path, cudnn=cudnn), WORKSPACES)
+    assert said.splitlines() == [
+        "enough: by 1 1 1, 0 0 0",  # a call that cuDNN takes asks nothing
+        "no workspace: by 2 2 2, 0 0 0",
+        "too small: by 2 2 2, 0 0 0, asked",
+        "again: by 2 2 2, 0 0 0",
+        "none at all: by 2 2 2, 0 0 0, asked",
+        "not for these shapes: by 1 1 1, 0 0 0, asked",
+    ]
+
+
+@needs_compiler
+def test_what_cudnn_refuses_for_another_reason_is_refused(tmp_path: Path) -> None:
+    folder = headers(tmp_path)
+    real = (folder / "cudnn.h").read_text()
+    (folder / "cudnn.h").write_text(real.replace("used = algorithm;", "used = algorithm; return CUDNN_STATUS_BAD_PARAM;"))
+    assert run(folder, WORKSPACES).splitlines()[0] == "enough: by 1 1 1, 3 3 3, asked"
 
 
 ERRORS = (

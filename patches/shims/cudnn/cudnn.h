@@ -25,6 +25,7 @@
 #include <caffeup/cudnn_math.h>
 #include <caffeup/cudnn_remember.h>
 #include <caffeup/cudnn_algorithms.h>
+#include <caffeup/cudnn_workspace.h>
 #endif
 #endif
 
