@@ -19,12 +19,14 @@ from caffeup.build.progress import Status
 from caffeup.cli import show
 from caffeup.cli.failure import code_for
 from caffeup.cli.main import main
+from caffeup.cli.request import make_request
 from caffeup.cli.terminal import Terminal
 from caffeup.errors import BuildFailed, CaffeupError
 from caffeup.model.base import from_json
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.machine import Machine
 from caffeup.model.outcome import PatchEntry, PatchState
+from caffeup.model.plan import Request
 
 TESTS = Path(__file__).resolve().parents[1]
 MACHINE = from_json((TESTS / "machines" / "debian12-no-gpu" / "expected" / "machine.json").read_bytes(), Machine)
@@ -341,3 +343,30 @@ def test_what_the_user_names_is_looked_at_wherever_it_lies(tiny: Path, capsys: C
     main(["plan", str(tiny), "--python", "/srv/python3", "--cuda", "/srv/cuda", "--prefix", str(tiny.parent)])
     capsys.readouterr()
     assert named == [((str(tiny.parent),), "/srv/python3", "/srv/cuda")]
+
+
+def test_every_wish_has_an_option(tmp_path: Path) -> None:
+    """TF32 could be asked for in a plan, and by no option."""
+    made = make_request(
+        source="bvlc",
+        into="here",
+        cpu=True,
+        no_cudnn=True,
+        no_opencv=True,
+        arch="8.6",
+        cuda="12.9",
+        python="python3",
+        blas="open",
+        prefix=[str(tmp_path)],
+        tf32=True,
+        shared_cudnn_conv=True,
+        no_auto_depthwise=True,
+        replace_depthwise=True,
+        jobs=3,
+        no_tests=True,
+        distribute=True,
+        force=["some-conflict"],
+        yes=True,
+    )
+    default = Request()
+    assert [name for name in Request.__struct_fields__ if getattr(made, name) == getattr(default, name)] == []

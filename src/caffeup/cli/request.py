@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 CHOICES = (
     "cpu", "no_cudnn", "no_opencv", "arch", "cuda", "python", "blas", "prefix",
-    "tree_cudnn_conv", "no_auto_depthwise", "replace_depthwise",
+    "tf32", "shared_cudnn_conv", "no_auto_depthwise", "replace_depthwise",
 )  # fmt: skip
 """What decides how a tree is built."""
 _BLAS = ("open", "atlas", "mkl")
@@ -31,7 +31,8 @@ def make_request(
     python: options.Python = "",
     blas: options.Blas = "",
     prefix: options.Prefix = None,
-    tree_cudnn_conv: options.TreeCudnnConv = False,
+    tf32: options.Tf32 = False,
+    shared_cudnn_conv: options.SharedCudnnConv = False,
     no_auto_depthwise: options.NoAutoDepthwise = False,
     replace_depthwise: options.ReplaceDepthwise = False,
     jobs: options.Jobs = None,
@@ -57,7 +58,8 @@ def make_request(
         python=python,
         blas=blas,
         prefixes=tuple(_prefix(one) for one in prefix or ()),
-        cudnn_conv=not tree_cudnn_conv,
+        tf32=tf32,
+        cudnn_conv=shared_cudnn_conv,
         auto_depthwise=not no_auto_depthwise,
         replace_depthwise=replace_depthwise,
         jobs=jobs,
