@@ -66,7 +66,8 @@ def first_found(tree: Path, words: list[str], header: str, ending: str, stand_in
     last = ["-Xcompiler", f"-idirafter,{stand_ins}"] if ending == ".cu" else ["-idirafter", str(stand_ins)]
     said = subprocess.run([*words, *last, "-E", f"probe{ending}"], cwd=tree, capture_output=True, text=True, check=False)
     assert said.returncode == 0, f"{shlex.join(words)}\n{said.stderr[-2000:]}"
-    return next(path for path in re.findall(r'^# \d+ "([^"]+)"', said.stdout, re.MULTILINE) if path.endswith(f"/{header}"))
+    included: list[str] = re.findall(r'^# \d+ "([^"]+)"', said.stdout, re.MULTILINE)
+    return next(path for path in included if path.endswith(f"/{header}"))
 
 
 @pytest.mark.skipif(TOOLKIT is None, reason="no nvcc")

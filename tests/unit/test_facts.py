@@ -32,7 +32,11 @@ RANGES = {
     "host_compiler": ("cuda", "gcc"),
     "cudnn": ("cudnn", "cuda"),
 }
-FIX_RANGES = tuple(name for name in Condition.__struct_fields__ if name not in ("mode", "fork", "distro", "arch", "tree", "wish"))
+FIX_RANGES = tuple(
+    name
+    for name in Condition.__struct_fields__
+    if name not in ("mode", "fork", "distro", "arch", "tree", "wish", "place_for_edit")
+)
 
 
 def cc(text: str) -> ComputeCapability:

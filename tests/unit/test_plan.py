@@ -96,6 +96,13 @@ def test_a_tree_that_does_not_heed_the_switch_needs_the_library() -> None:
     assert not plan(machine(libraries=usual_libraries(leveldb="")), heedless).conflicts
 
 
+def test_a_library_of_one_fork_is_needed_where_its_makefile_links_it() -> None:
+    nvidia = tree(fork="nvidia", libraries=(*LINKED, "turbojpeg"))
+    assert required(plan(machine(), nvidia)) == ("turbojpeg",)
+    assert required(plan(machine(libraries=(*usual_libraries(), library("turbojpeg", "2.1.5"))), nvidia)) == ()
+    assert required(plan(machine(), tree())) == required(plan(machine(), tree(libraries=()))) == ()
+
+
 def test_opencv_by_request() -> None:
     off = plan(machine(), opencv=Switch.OFF)
     assert value_of(off, "USE_OPENCV") == ("0",)

@@ -16,6 +16,8 @@ class Need(Word):
     ALWAYS = "always"
     SWITCH = "switch"
     """Unless the key of Makefile.config in ``switch`` is 0."""
+    LINKED = "linked"
+    """Where the tree's Makefile links it: forks only."""
     BLAS = "blas"
     """One of these rows."""
     PYTHON = "python"

@@ -52,7 +52,7 @@ def choose_libraries(case: Case) -> Libraries:
     off: list[str] = []
     rows = [row for row in case.rows if row.kind is Kind.LIBRARY]
     for row in rows:
-        if row.need is Need.ALWAYS or (row.need is Need.SWITCH and not case.reads(row.switch) and _linked(row, case)):
+        if _is_required(row, case):
             found = case.library(row.id)
             parts.append(_required(row, found, case))
             used += [found] if found is not None else []
@@ -116,6 +116,13 @@ def rejected(name: str, case: Case) -> tuple[Alternative, ...]:
     )
 
 
+def _is_required(row: LibraryRow, case: Case) -> bool:
+    """Whether nothing can be built without it."""
+    if row.need is Need.LINKED:
+        return bool(case.tree.libraries) and _linked(row, case)
+    return row.need is Need.ALWAYS or (row.need is Need.SWITCH and not case.reads(row.switch) and _linked(row, case))
+
+
 def _linked(row: LibraryRow, case: Case) -> bool:
     """Whether the tree's Makefile links any library of the row."""
     names = {name for alternative in row.link for name in alternative}
@@ -126,7 +133,8 @@ def _required(row: LibraryRow, found: Optional[Library], case: Case) -> Part:
     if row.id == "opencv" and case.request.opencv is Switch.OFF:
         return Part(conflicts=(_opencv_required("Its Makefile has no USE_OPENCV."),))
     if found is None:
-        return Part(packages=(row.id,), notes=(missing(row),))
+        why = "every build links it" if row.need is Need.ALWAYS else "this tree's Makefile links it"
+        return Part(packages=(row.id,), notes=(missing(row, why),))
     value = str(found.version) if found.version else "yes"
     part = Part(
         decisions=(
@@ -151,7 +159,7 @@ def _opencv_required(why: str) -> Finding:
     return conflict("opencv-required", "OpenCV cannot be left out of this tree", why, remedies=(remedy("leave out --no-opencv"),))
 
 
-def missing(row: LibraryRow, why: str = "every build links it", severity: Severity = Severity.PROBLEM) -> Finding:
+def missing(row: LibraryRow, why: str, severity: Severity = Severity.PROBLEM) -> Finding:
     """A library that has to be installed; PROBLEM: nothing can be built before."""
     return note("missing-library", f"{row.title} is missing", why, severity=severity, affects=row.id)
 
