@@ -24,7 +24,7 @@ def choose_cudnn_conv(case: Case, cudnn: Optional[Version]) -> tuple[tuple[str, 
         return _decided("the tree's own", f"cuDNN {cudnn} knows no groups, caffeup's layer is written for 7 and newer")
     if "layers:one-type" not in features or "layers:cudnn-convolution" not in features:
         return _decided("the tree's own", "this tree makes its cuDNN layers in another way than new CuDNNConvolutionLayer<Dtype>")
-    because = "asked for with --shared-cudnn-conv: one handle and one workspace for all layers and groups, where the tree's own makes three of each per group"
+    because = "asked for with --shared-cudnn-conv: one handle and one workspace for all layers, not three of each per group"
     return _decided("caffeup's", because, _LAYER)
 
 
