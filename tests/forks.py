@@ -51,6 +51,8 @@ class Result(Value, kw_only=True):
     status: int
     problem: str = ""
     """The first words of caffeup where it did not end well."""
+    whole: bool = False
+    """Whether the times are of a build from nothing."""
     seconds: tuple[tuple[str, float], ...] = ()
     passed: int = 0
     tests: int = 0
@@ -71,7 +73,15 @@ def run(column: str, name: str, tree: Path, commit: str, options: tuple[str, ...
         )
         sys.stderr.write(done.stderr)
         words = done.stderr.replace(str(copy), f"caffe-{name}").splitlines()
-        blank = Result(column=column, fork=name, commit=commit, options=options, status=done.returncode, problem=_problem(words))
+        blank = Result(
+            column=column,
+            fork=name,
+            commit=commit,
+            options=_named(options),
+            status=done.returncode,
+            problem=_problem(words),
+            whole=True,
+        )
         return of_tree(blank, copy)
 
 
@@ -93,10 +103,19 @@ def of_tree(result: Result, root: Path) -> Result:
     )
 
 
+def _named(options: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(named(word) for word in options)
+
+
+def named(text: str) -> str:
+    """Absolute paths by their last part: where a machine keeps its things is its own matter."""
+    return re.sub(r"(?<![\w.~])/(?:[\w.+@~-]+/)*([\w.+@~-]+)", r"\1", text)
+
+
 def _machine(plan: Plan) -> str:
     wanted = ("compiler", "toolkit", "cudnn", "opencv", "python")
     told = {one.key: one.value for one in plan.decisions if one.key in wanted}
-    return "; ".join(f"{key} {told[key]}" for key in wanted if told.get(key))
+    return named("; ".join(f"{key} {told[key]}" for key in wanted if told.get(key)))
 
 
 def _problem(lines: list[str]) -> str:
@@ -117,7 +136,7 @@ def render(results: list[Result]) -> str:
         "# Which forks work where",
         "",
         "Written by `tests/forks.py` from real runs of `caffeup up`; nobody edits it. A cell tells the tests that passed of",
-        "those that were run, and the time of the whole run; the lists below tell what was applied, and what failed and why.",
+        "those that were run, and how long a run from nothing took; the lists below tell what was applied, and what failed and why.",
         "",
         "| tree | " + " | ".join(columns) + " |",
         "|---|" + "---|" * len(columns),
@@ -136,17 +155,17 @@ def render(results: list[Result]) -> str:
 def _cell(one: Result) -> str:
     if one.problem:
         return f"no: {one.problem}".replace("|", "\\|")
-    took = sum(seconds for _, seconds in one.seconds)
+    took = f", {sum(seconds for _, seconds in one.seconds) / 60:.1f} min" if one.whole else ""
     tests = f"{one.passed} of {one.tests}" if one.tests else "built, tests not run"
     bad = [name for name, ok in one.checks if not ok]
-    return f"{tests}, {took / 60:.1f} min" + (f"; checks that failed: {', '.join(bad)}" if bad else "")
+    return tests + took + (f"; checks that failed: {', '.join(bad)}" if bad else "")
 
 
 def _details(one: Result) -> list[str]:
     commit = one.commit[:10] if _COMMIT.match(one.commit) else one.commit
     lines = [f"**{one.fork}** {commit}: {one.machine or 'no plan'}" + (f"; `{' '.join(one.options)}`" if one.options else ""), ""]
     lines.append(f"- applied: {', '.join(f'`{fix}`' for fix in one.fixes) or 'nothing'}")
-    if one.seconds:
+    if one.whole and one.seconds:
         lines.append("- seconds: " + ", ".join(f"{name} {seconds:g}" for name, seconds in one.seconds))
     if one.problem:
         lines.append(f"- exit code {one.status}: {one.problem}")
@@ -179,7 +198,7 @@ def main(words: list[str]) -> int:
         if words[0] == "run":
             result = run(words[1], name, Path(tree), commit, options)
         else:
-            result = of_tree(Result(column=words[1], fork=name, commit=commit, options=options, status=0), Path(tree))
+            result = of_tree(Result(column=words[1], fork=name, commit=commit, options=_named(options), status=0), Path(tree))
         (RESULTS / f"{name}.{words[1]}.json").write_text(to_json(result) + "\n", encoding="utf-8")
     return 0
 

@@ -9,9 +9,9 @@ import pytest
 from caffeup.app.state import StageRecord, State, save_state
 from caffeup.model.base import from_json
 from caffeup.model.outcome import Check, StageOutcome, TestCase, TestReport
-from forks import PAGE, RESULTS, Result, of_tree, render
+from forks import PAGE, RESULTS, Result, named, of_tree, render
 
-BLANK = Result(column="cpu", fork="ssd", commit="4817bf8b4200b35ada8ed0dc378dceaf38c539e4", machine="compiler g++", status=0)
+BLANK = Result(column="cpu", fork="ssd", commit="4817bf8b4200b35ada8ed0dc378dceaf38c539e4", machine="compiler g++", status=0, whole=True)
 
 
 def test_the_page_is_written_from_the_results() -> None:
@@ -49,3 +49,19 @@ def test_what_went_wrong_is_told_and_what_was_not_run_too() -> None:
     assert "| ssd | built, tests not run, 0.0 min | not run |" in page
     assert "| an own one | not run | no: 1 thing \\| stands in the way. |" in page
     assert "- exit code 3: 1 thing | stands in the way." in page
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (
+            "compiler /usr/bin/g++ (gcc 13.3.0); python /opt/a/.venv/bin/python3 (Python 3.12.3)",
+            "compiler g++ (gcc 13.3.0); python python3 (Python 3.12.3)",
+        ),
+        ("src/caffe/layers/conv_layer.cpp:1:10: error", "src/caffe/layers/conv_layer.cpp:1:10: error"),
+        ("/tmp/deps", "deps"),
+        ("1.0/2.0", "1.0/2.0"),
+    ],
+)
+def test_paths_of_a_machine_are_named_by_their_last_part(said: str, kept: str) -> None:
+    assert named(said) == kept
