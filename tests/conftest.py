@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Callable
 
@@ -10,6 +11,9 @@ from hypothesis import settings
 
 settings.register_profile("caffeup", deadline=None, max_examples=60)  # a busy machine is no failure
 settings.load_profile("caffeup")
+
+# Started in the background of a script, a program ignores Ctrl-C, and so would all those that tests press it for.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Golden = Callable[[Path, str], None]
 

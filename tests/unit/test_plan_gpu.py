@@ -304,7 +304,8 @@ def test_a_toolkit_without_a_gpu_asks_for_arch() -> None:
     assert cc("8.7") not in with_yes.sass
     assert with_yes.ptx == cc("9.0")
     assert with_yes.test_filter.startswith("*/2.*")
-    assert ids(plan(blind, yes=True, arch=("native",))) == {"arch-needed"}
+    for wish in (("native",), ("native", "native"), ("native,8.6",)):
+        assert ids(plan(blind, yes=True, arch=wish)) == {"arch-needed"}
 
 
 def test_arch_lists() -> None:
@@ -314,6 +315,9 @@ def test_arch_lists() -> None:
     assert len(everything.sass) > 8
     native = plan(machine(RTX_4090, toolkits=(toolkit("12.4"),)), arch=("native", "7.0"))
     assert [str(one) for one in native.sass] == ["7.0", "8.9"]
+    newer = plan(machine(RTX_5090, toolkits=(toolkit("12.4"),)), arch=("native", "8.6"))
+    assert newer.ptx == cc("9.0")
+    assert "gpu-newer" in notes(newer)
 
 
 @pytest.mark.parametrize(

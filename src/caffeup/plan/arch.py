@@ -22,7 +22,7 @@ class Arch(Value, kw_only=True):
 
 def choose_arch(case: Case, toolkit: Toolkit) -> Arch:
     """From --arch, else from the GPUs that are visible; without both it is asked for."""
-    words = tuple(word for text in case.request.arch for word in text.replace(",", " ").split())
+    words = tuple(dict.fromkeys(word for text in case.request.arch for word in text.replace(",", " ").split()))
     if not words or words == ("native",):
         return _native(case, toolkit, asked=bool(words))
     if words == ("all",):
@@ -116,12 +116,12 @@ def _all(case: Case, toolkit: Toolkit, because: str) -> Arch:
 
 
 def _listed(words: tuple[str, ...], case: Case, toolkit: Toolkit) -> Arch:
-    sass: set[ComputeCapability] = set()
-    conflicts = []
+    here = _native(case, toolkit, asked=True) if "native" in words else Arch()
+    sass = set(here.sass)
+    conflicts = list(here.part.conflicts)
     known = sass_of(toolkit, case)
     for word in words:
         if word == "native":
-            sass |= set(_native(case, toolkit, asked=True).sass)
             continue
         try:
             cc = ComputeCapability.parse(word)
@@ -134,7 +134,10 @@ def _listed(words: tuple[str, ...], case: Case, toolkit: Toolkit) -> Arch:
         else:
             sass.add(cc)
     newest = max((cc for cc in sass if cc in ptx_of(toolkit, case)), default=None)
-    arch = _arch(tuple(sorted(sass)), newest, f"asked for with --arch {','.join(words)}", _idle(case, sass))
+    if here.ptx is not None and here.ptx not in sass:
+        newest = here.ptx  # a GPU that is here runs on nothing else
+    notes = (*here.part.notes, *_idle(case, sass))
+    arch = _arch(tuple(sorted(sass)), newest, f"asked for with --arch {','.join(words)}", notes)
     return Arch(
         sass=arch.sass,
         ptx=arch.ptx,
