@@ -126,7 +126,9 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     programs = tuple(one for one in MACHINE.programs if one.name not in {"git", "make", "protoc"})
     machine = msgspec.structs.replace(MACHINE, compilers=(), libraries=(), programs=programs)
     monkeypatch.setattr(Session, "machine", lambda *_named: machine)
-    monkeypatch.setattr("caffeup.source.git.answers", lambda url, _host: "BVLC" in url)
+    monkeypatch.setattr(
+        "caffeup.source.git.unanswered", lambda url, _host: None if "BVLC" in url else "Could not resolve host: github.com"
+    )
 
 
 @pytest.mark.usefixtures("bare")
@@ -155,7 +157,7 @@ class TestOnABareMachine:
 
     def test_a_dry_run_ends_where_nothing_can_be_had(self, capsys: Captured) -> None:
         assert main(["up", "nvidia", "--dry-run"]) == 7
-        assert "cannot reach" in capsys.readouterr().err
+        assert "cannot reach https://github.com/NVIDIA/caffe: Could not resolve host: github.com" in capsys.readouterr().err
 
     def test_a_plan_says_it_too(self, tiny: Path, capsys: Captured) -> None:
         assert main(["plan", str(tiny)]) == 8

@@ -23,7 +23,7 @@ from caffeup.model.fix import Condition, Fix, Marker
 from caffeup.model.tree import ConfigState, Origin, Tree
 from caffeup.source.catalogue import table_of
 from caffeup.source.inspect import inspect
-from caffeup.source.origin import write_origin
+from caffeup.source.origin import told, write_origin
 from caffeup.source.survey import Survey
 
 TINY = Path(__file__).resolve().parents[1] / "trees" / "tiny"
@@ -499,3 +499,19 @@ def test_a_switch_that_the_sources_do_not_ask_for(tree: Path, files: dict[str, s
     with (tree / "Makefile").open("a") as makefile:
         makefile.write("ifeq ($(USE_OPENCV), 1)\nendif\n")
     assert inspect(tree, FACTS).unheeded == ((f"USE_OPENCV::{heedless}",) if heedless else ())
+
+
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [
+        (
+            Origin(kind="sdist", url="https://h/inisis/caffe", branch="brocolli-caffe 9.0.2", sha256="c6410cc60bddaa00"),
+            "brocolli-caffe 9.0.2 (package index, sha256 c6410cc60bdd…)",
+        ),
+        (Origin(kind="archive", url="caffe.tar.gz", sha256="c6410cc60bddaa00"), "caffe.tar.gz (sha256 c6410cc60bdd…)"),
+        (Origin(kind="git", url="https://h/x", branch="ssd", commit="89380f1d4e63"), "https://h/x 89380f1d4e"),
+        (Origin(kind="folder"), "folder"),
+    ],
+)
+def test_an_origin_in_words_takes_no_hash_of_an_archive_for_a_commit(origin: Origin, words: str) -> None:
+    assert told(origin) == words

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from caffeup.errors import DiskError, UsageError
+from caffeup.host import RealHost
 from caffeup.source.checkout import read_checkout, without_credentials
-from caffeup.source.git import checked_url, clone, explain, is_git_url
+from caffeup.source.git import checked_url, clone, explain, is_git_url, unanswered
 from caffeup.source.problems import NoAccess, NotFetched, Unreachable
 
 NOBODY = {
@@ -170,6 +171,37 @@ def test_what_git_says_becomes_something_to_do(said: str, kind: type[Exception],
     error = explain(said.split("\n"), "https://h/x", tmp_path)
     assert type(error) is kind
     assert error.commands
+
+
+@pytest.mark.parametrize(
+    ("said", "brief"),
+    [
+        (
+            "fatal: unable to access 'https://h/x/': Could not resolve host: h",
+            "cannot reach https://h/x: Could not resolve host: h",
+        ),
+        (
+            "ssh: Could not resolve hostname h: Name or service not known\nfatal: Could not read from remote repository.",
+            "cannot reach https://h/x: Could not resolve hostname h",
+        ),
+        (
+            "fatal: unable to access 'https://h/x/': Failed to connect to h port 443: Connection timed out",
+            "cannot reach https://h/x: Connection timed out",
+        ),
+        ("error: RPC failed; curl 56 recv error (-9)\nfatal: early EOF", "cannot reach https://h/x"),
+    ],
+)
+def test_why_a_host_cannot_be_reached_is_said(said: str, brief: str, tmp_path: Path) -> None:
+    assert explain(said.split("\n"), "https://h/x", tmp_path).brief == brief
+
+
+def test_a_look_says_why_nobody_answers() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: refused
+        port = taken.getsockname()[1]
+        why = unanswered(f"git://127.0.0.1:{port}/caffe", RealHost())
+    assert why is not None
+    assert "refused" in why
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from caffeup.model.plan import Request
 from caffeup.model.tree import Origin, Tree
 from caffeup.source.catalogue import named, substitute_for
 from caffeup.source.fetch import default_folder, fetch, reach
-from caffeup.source.origin import recorded_origin
+from caffeup.source.origin import recorded_origin, told
 from caffeup.source.problems import Unreachable
 
 _QUICK = 2.0
@@ -117,8 +117,7 @@ def _fetch(session: Session, ui: Ui, stages: Stages, source: str, folder: Path, 
             origin = fetch(source, folder, session.facts, session.host, progress=show, asked_for=asked_for)
         finally:
             shown.close()
-        where = origin.url or origin.kind
-        say(f"{where} {origin.commit[:10] or origin.sha256[:10]} into {folder}")
+        say(f"{told(origin)} into {folder}")
     return folder
 
 

@@ -23,7 +23,7 @@ from caffeup.source import archive as archives
 from caffeup.source import catalogue, git, index
 from caffeup.source.checkout import COMMIT, read_checkout, without_credentials
 from caffeup.source.inspect import looks_like_caffe
-from caffeup.source.origin import OURS, hide_from_git, origin_of, recorded_origin, write_origin
+from caffeup.source.origin import OURS, hide_from_git, origin_of, recorded_origin, told, write_origin
 from caffeup.source.problems import BadArchive, NoAccess, Occupied, Unreachable, disk_error
 from caffeup.source.progress import Progress, silent
 from caffeup.source.staging import put_in_place, staging
@@ -105,8 +105,9 @@ def reach(source: str, facts: Facts, host: Host) -> str:
     """The address that ``fetch`` would ask; raise ``Unreachable`` where nobody answers there. Nothing is written."""
     place = resolve(source, facts)
     shown = without_credentials(place.url)
-    if place.kind == "git" and not git.answers(place.url, host):
-        raise Unreachable(f"cannot reach {shown}", advice="Check the network, and git's proxy settings.")
+    why = git.unanswered(place.url, host) if place.kind == "git" else None
+    if why is not None:
+        raise Unreachable(git.cannot_reach(shown, why), advice="Check the network, and git's proxy settings.")
     return shown or place.path or f"{place.name} from the Python package index"
 
 
@@ -195,8 +196,7 @@ def _already_there(place: Place, target: Path) -> Optional[Origin]:
         )
     source = place.catalogue or without_credentials(place.url) or place.path
     raise Occupied(
-        f"{target} is there already, and is "
-        + (f"a tree from {have.url or have.kind}" if have else "not a tree that caffeup fetched"),
+        f"{target} is there already, and is " + (f"a tree from {told(have)}" if have else "not a tree that caffeup fetched"),
         advice="Nothing in it was touched. Use it as it is, or name another folder with --into.",
         commands=(f"caffeup up {shown}", f"caffeup up {shlex.quote(source)} --into {shlex.quote(f'{target}-2')}"),
     )

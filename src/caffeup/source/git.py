@@ -77,6 +77,15 @@ _SAYINGS = (
     ),
 )
 
+_CAUSE = re.compile(
+    r"Could not resolve (?:host(?:name)?|proxy)(?::? [\w.-]+)?|Failed to resolve '[\w.-]+'|Name or service not known|"
+    r"Temporary failure in name resolution|Connection (?:refused|reset|closed|timed out)|"
+    r"(?:Operation|Connect\w*) timed? ?out|Network is unreachable|No route to host|Couldn't connect to server|"
+    r"The requested URL returned error: \d{3}",
+    re.IGNORECASE,
+)
+"""The words of those that name a cause."""
+
 
 def is_git_url(text: str) -> bool:
     """Whether it can only be meant for git."""
@@ -123,21 +132,38 @@ def clone(
         _check_out(runner, into, commit)
 
 
-def answers(url: str, host: Host) -> bool:
-    """Whether there is a repository at the address: git's word, with the user's settings; where git is missing, the server's."""
+def unanswered(url: str, host: Host) -> Optional[str]:
+    """Why no repository answers at the address, empty where nothing tells; None where one does.
+
+    It is git's word, with the user's settings; where git is missing, the server's.
+    """
     checked_url(url)
     if host.which("git"):
         options = [word for option in OPTIONS for word in ("-c", option)]
         asked = host.run(("git", *options, "ls-remote", "--quiet", "--", url, "HEAD"), timeout=LOOK)
-        return asked is not None and asked.status == 0
+        if asked is not None and asked.status == 0:
+            return None
+        return _reason(asked.stderr) if asked is not None else ""
     if not url.startswith(("http://", "https://")):
-        return True
+        return None
     import requests  # noqa: PLC0415  # takes longer to load than most commands run
 
     try:
-        return requests.get(f"{url}/info/refs?service=git-upload-pack", timeout=LOOK, stream=True).ok
-    except requests.RequestException:
-        return False
+        answer = requests.get(f"{url}/info/refs?service=git-upload-pack", timeout=LOOK, stream=True)
+    except requests.RequestException as error:
+        return _reason(str(error))
+    return None if answer.ok else f"the server says {answer.status_code}"
+
+
+def cannot_reach(shown: str, why: str) -> str:
+    """``cannot reach https://…: Could not resolve host: …``."""
+    return f"cannot reach {shown}: {why}" if why else f"cannot reach {shown}"
+
+
+def _reason(said: str) -> str:
+    """Why a host cannot be reached, in the words of git, curl or ssh; empty where they name no cause."""
+    found = _CAUSE.search(said)
+    return found.group().strip() if found else ""
 
 
 def _check_out(runner: _Runner, into: Path, commit: str) -> None:
@@ -323,7 +349,7 @@ def explain(said: Sequence[str], url: str, folder: Path) -> CaffeupError:
         return disk_error(OSError(28, details), folder)
     if what == "unreachable":
         return Unreachable(
-            f"cannot reach {shown}",
+            cannot_reach(shown, _reason(text)),
             details=details,
             advice="Check the network, or set http.proxy or a mirror (url.<base>.insteadOf) in git's configuration.",
             commands=look,

@@ -26,6 +26,15 @@ def recorded_origin(root: Path) -> Optional[Origin]:
         return None
 
 
+def told(origin: Origin) -> str:
+    """Where a tree came from, in words: ``https://… c6410cc60b``, ``brocolli-caffe 9.0.2 (package index, sha256 c6410cc60bdd…)``."""
+    digest = f"sha256 {origin.sha256[:12]}…" if origin.sha256 else ""
+    if origin.kind == "sdist":
+        return f"{origin.branch or origin.url} ({', '.join(word for word in ('package index', digest) if word)})"
+    where = origin.url or origin.kind
+    return f"{where} ({digest})" if digest else f"{where} {origin.commit[:10]}".rstrip()
+
+
 def origin_of(root: Path, checkout: Optional[Checkout]) -> Origin:
     """The recorded origin brought up to date with the checkout, or what the checkout alone says."""
     recorded = recorded_origin(root)
