@@ -264,6 +264,17 @@ def test_only_what_other_settings_touch_is_removed(tmp_path: Path, changes: dict
     assert remove_stale(tmp_path, prints(**changes), variables).files == 0
 
 
+@pytest.mark.parametrize(
+    ("names", "said"), [({"python/caffe/proto/caffe_pb2.py"}, 0), ({"python/caffe/proto/caffe_pb2.py", ".b_release/a.o"}, 2)]
+)
+def test_modules_that_came_with_a_tree_are_made_anew_without_a_word(tmp_path: Path, names: set[str], said: int) -> None:
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    assert remove_stale(tmp_path, prints(), Variables(values={"BUILD_DIR": ".b_release"})).files == said
+    assert not any((tmp_path / name).exists() for name in names)
+
+
 def test_the_environment_for_make() -> None:
     env = {"PATH": "/usr/bin", "DEBUG": "1", "MAKEFLAGS": "-k", "HOME": "/h", "LC_ALL": "de_DE.UTF-8", "BASH_FUNC_x%%": "() {"}
     made = make_environment(env, (("PATH", "/deps/bin"), ("CCACHE_DIR", "/c"), ("LD_LIBRARY_PATH", "/l")))

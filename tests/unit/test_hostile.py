@@ -19,6 +19,7 @@ from caffeup.app.clean import clean_tree, sizes
 from caffeup.app.planning import read_plan
 from caffeup.app.session import Session
 from caffeup.app.state import exclusive, load_state
+from caffeup.build.came import keep_what_came
 from caffeup.cli.failure import code_for
 from caffeup.cli.main import main
 from caffeup.disk import as_path, read_plain
@@ -128,6 +129,64 @@ def test_clean_removes_what_caffeup_built_and_nothing_that_stands_beside_it(tiny
     assert not (tiny / "build").is_symlink()
     assert (tiny / ".build_debug" / "lib").is_dir()
     assert [path.name for path in proto.iterdir()] == ["mine.py"]
+
+
+def products_of_a_build(tree: Path) -> None:
+    for name in ("caffe_pb2.py", "__init__.py"):
+        (tree / "python" / "caffe" / "proto" / name).write_text("" if name == "__init__.py" else "built")
+    (tree / ".caffeup").mkdir(exist_ok=True)
+    (tree / ".caffeup" / "fingerprint.json").write_text("{}")
+
+
+@pytest.mark.parametrize("how", ["--all", "--products"])
+def test_clean_puts_back_what_came_with_the_tree_and_was_built_over(tiny: Path, how: str) -> None:
+    proto = tiny / "python" / "caffe" / "proto"
+    proto.mkdir(exist_ok=True)
+    (proto / "caffe_pb2.py").write_text("came")
+    (proto / "__init__.py").touch()
+    keep_what_came(tiny, tiny / ".caffeup")
+    products_of_a_build(tiny)
+    (proto / "other_pb2.py").write_text("built")
+    keep_what_came(tiny, tiny / ".caffeup")
+    assert main(["clean", str(tiny), how, "--yes"]) == 0
+    assert {path.name: path.read_text() for path in proto.iterdir()} == {"caffe_pb2.py": "came", "__init__.py": ""}
+    assert not (tiny / ".caffeup" / "fingerprint.json").exists(), "what came is no product of the last build"
+
+
+def test_what_came_is_not_put_back_through_a_link(tiny: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    proto = tiny / "python" / "caffe" / "proto"
+    proto.mkdir(exist_ok=True)
+    (proto / "caffe_pb2.py").write_text("came")
+    keep_what_came(tiny, tiny / ".caffeup")
+    products_of_a_build(tiny)
+    shutil.rmtree(proto)
+    proto.symlink_to(elsewhere)
+    assert main(["clean", str(tiny), "--all", "--yes"]) == 0
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_clean_leaves_what_git_keeps_where_an_earlier_build_recorded_nothing(tiny: Path) -> None:
+    (tiny / "python" / "caffe" / "proto").mkdir(exist_ok=True)
+    products_of_a_build(tiny)
+    for arguments in (["init", "--quiet"], ["add", "--force", "python"]):
+        subprocess.run(["git", *arguments], cwd=tiny, check=True)
+    assert main(["clean", str(tiny), "--all", "--yes"]) == 0
+    assert (tiny / "python" / "caffe" / "proto" / "caffe_pb2.py").is_file()
+    assert (tiny / "python" / "caffe" / "proto" / "__init__.py").is_file()
+
+
+def test_clean_leaves_no_link_that_leads_nowhere_where_the_makefile_names_another_folder(tiny: Path) -> None:
+    makefile = tiny / "Makefile"
+    makefile.write_text("BUILD_DIR = temp\n" + makefile.read_text())
+    (tiny / ".build_release" / "lib").mkdir(parents=True)
+    (tiny / "build").symlink_to(".build_release")
+    (tiny / ".caffeup").mkdir()
+    (tiny / ".caffeup" / "fingerprint.json").write_text("{}")
+    assert main(["clean", str(tiny), "--all", "--yes"]) == 0
+    assert not (tiny / "build").is_symlink()
+    assert not (tiny / ".build_release").exists()
 
 
 def test_clean_keeps_a_folder_called_build(tiny: Path) -> None:

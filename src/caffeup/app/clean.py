@@ -13,10 +13,12 @@ from caffeup.app.laying_out import cuda_home, remove_cuda
 from caffeup.app.session import Session
 from caffeup.app.state import FOLDER, exclusive, load_state
 from caffeup.app.ui import Ui
+from caffeup.build.came import kept, put_back
 from caffeup.errors import CaffeupError, UsageError
 from caffeup.model.base import Value
 from caffeup.patch import engine
 from caffeup.plan.wheels import size
+from caffeup.source.checkout import tracked
 
 _LOGS = ("logs", "tmp")
 
@@ -76,10 +78,12 @@ def clean_tree(session: Session, ui: Ui, root: Path, *, products: bool, logs: bo
             for path in _products(session, root):
                 _remove(path)
                 yield f"removed {path}"
+            put_back(root, root / FOLDER)
             _prune(root / "distribute")
             for folder in (root / "python").glob("*/proto"):
                 _prune(folder)
-            (root / FOLDER / "state.json").unlink(missing_ok=True)
+            for name in ("state.json", "fingerprint.json"):  # what is in the tree now is no product of these settings
+                (root / FOLDER / name).unlink(missing_ok=True)
         if logs or everything:
             for name in _LOGS:
                 _remove(root / FOLDER / name)
@@ -93,21 +97,31 @@ def clean_tree(session: Session, ui: Ui, root: Path, *, products: bool, logs: bo
 
 
 def _products(session: Session, root: Path) -> tuple[Path, ...]:
-    """What caffeup's builds made; nothing outside the tree, and nothing at all where caffeup never built.
+    """What caffeup's builds made; nothing outside the tree, nothing that came with it, and nothing where caffeup never built.
 
     The Makefile builds into a folder with a dot and makes ``build`` a link to it: a folder of that name is somebody else's.
     """
     if not (root / FOLDER / "fingerprint.json").is_file():
         return ()
-    name = session.tree(root).build_dir or "build"
-    found = [root / name] if (root / name).is_symlink() else []
-    target = os.readlink(root / name) if found else ""  # noqa: PTH115
-    found += [root / (target if target.startswith(".") and "/" not in target else f".{name}_release")]
-    found += [*sorted((root / "python").glob("*/_caffe.so")), *_generated(root)]
+    found = [*_built(root, session.tree(root).build_dir or "build"), *sorted((root / "python").glob("*/_caffe.so"))]
+    found += _generated(root)
     if any(stage.name == "distribute" for stage in load_state(root).stages):
         found.append(root / "distribute")
+    came = {*kept(root, root / FOLDER), *(root / name for name in tracked(root))}
     inside = [path for path in found if Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(root))]
-    return tuple(path for path in inside if path.is_symlink() or path.exists())
+    return tuple(path for path in inside if path not in came and (path.is_symlink() or path.exists()))
+
+
+def _built(root: Path, named: str) -> list[Path]:
+    """Links and the folders that they lead to: that of the Makefile's name, and ``build``, which caffeup adds to it."""
+    links, folders = [], []
+    for name in dict.fromkeys((named, "build")):
+        target = ""
+        if (root / name).is_symlink():
+            links.append(root / name)
+            target = os.readlink(root / name)  # noqa: PTH115
+        folders.append(root / (target if target.startswith(".") and "/" not in target else f".{name}_release"))
+    return list(dict.fromkeys((*links, *folders)))
 
 
 def _generated(root: Path) -> Iterator[Path]:

@@ -22,7 +22,7 @@ FOLDER = ".caffeup"
 _BUILT = {".git", ".caffeup", "build", ".build_release", ".build_debug", "distribute", "temp", "__pycache__"}
 
 
-_WRITTEN = ("ccache", "holder", "include", "lib", "lock", "logs", "tmp", "undo")
+_WRITTEN = ("came", "came.new", "ccache", "holder", "include", "lib", "lock", "logs", "tmp", "undo")
 """What is written in place; the rest is written beside and renamed, which never follows a link."""
 
 

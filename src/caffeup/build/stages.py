@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Callable
 
+from caffeup.build.came import keep_what_came
 from caffeup.build.compiler import check_compiler, nvcc_through_ccache, through_ccache
 from caffeup.build.debris import remove_debris
 from caffeup.build.logs import log_path
@@ -39,14 +40,16 @@ def make_distribute(build: Build, progress: Progress) -> StageOutcome:
 
 def prepare(build: Build, log: IO[bytes], say: Say = _quietly) -> Variables:
     """Make the tree fit for make: without half-written files and without objects of other settings."""
+    keep_what_came(build.path, build.path / ".caffeup")
     removed = remove_debris(build.path)
     if removed:
         _note(log, f"removed what an earlier build left half-written: {', '.join(removed)}")
     variables = build.ask()
     stale = remove_stale(build.path, fingerprint(build.path, build.plan, variables), variables)
     if stale.files:
-        _note(log, f"removed {stale.files} files ({', '.join(stale.kinds)}): {stale.because}")
-        say(f"what was built before does not fit and is built anew ({stale.files} files): {stale.because}")
+        count = f"{stale.files} file{'s' if stale.files != 1 else ''}"
+        _note(log, f"removed {count} ({', '.join(stale.kinds)}): {stale.because}")
+        say(f"what was built before does not fit and is built anew ({count}): {stale.because}")
     return variables
 
 

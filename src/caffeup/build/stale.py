@@ -45,6 +45,7 @@ class Stale(Value):
 
     kinds: tuple[str, ...] = ()
     files: int = 0
+    """0 where only modules that protoc made were there and nothing was ever built: a tree may come with them."""
     because: str = ""
     """What changed, for people: ``opencv 4.5.4 → 4.6.0, options of nvcc``."""
 
@@ -129,12 +130,13 @@ def remove_stale(root: Path, new: Fingerprint, variables: Variables) -> Stale:
     if old == new:
         return Stale()
     kinds = tuple(kind for kind in KINDS if not new.same_as(old, kind))
-    count = 0
+    count, built = 0, old is not None
     for path in _stale_files(root, kinds, variables):
         path.unlink()
         count += 1
+        built = built or not path.name.endswith("_pb2.py")
     write_atomically(where, to_json(new))
-    return Stale(kinds=kinds, files=count, because=_changes(old, new)) if count else Stale()
+    return Stale(kinds=kinds, files=count, because=_changes(old, new)) if count and built else Stale()
 
 
 def _read(where: Path) -> Optional[Fingerprint]:

@@ -85,6 +85,12 @@ def read_checkout(root: Path) -> Optional[Checkout]:
     )
 
 
+def tracked(root: Path) -> frozenset[str]:
+    """The files that git keeps, relative to the checkout; none where the folder is no checkout."""
+    folder = git_folder(root)
+    return frozenset(entry.path for entry in _index(folder / "index")) if folder is not None else frozenset()
+
+
 def without_credentials(url: str) -> str:
     """A URL without user name and password; ``git@host:path`` keeps its user, which is no secret."""
     try:
