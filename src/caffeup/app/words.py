@@ -1,9 +1,11 @@
-"""A machine in one line."""
+"""A machine, and what its tests gave, in one line."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from caffeup.model.machine import Driver, GpuState, Machine
-from caffeup.model.outcome import TestReport
+from caffeup.model.outcome import TestCase, TestReport
 
 _NO_GPU = {
     GpuState.NONE: "no NVIDIA GPU",
@@ -50,11 +52,25 @@ def in_short(machine: Machine) -> str:
 
 
 def tests_in_short(report: TestReport) -> str:
-    """``1198 of 1248 passed, 28 of them caffeup's, 51 known of this tree to fail``."""
-    unknown = len(report.unknown_failures)
-    known = len(report.failures) - unknown
-    words = [f"{report.passed} of {report.total} passed"]
-    words += [f"{report.added} of them caffeup's"] if report.added else []
-    words += [f"{unknown} FAILED"] if unknown else []
-    words += [f"{known} known of this tree to fail"] if known else []
-    return ", ".join(words)
+    """``1196 of 1246 passed (26 are caffeup's); 50 fail and 1 file does not compile, all known of this tree; …``."""
+    added = f" ({report.added} {_plural(report.added, 'is', 'are')} caffeup's)" if report.added else ""
+    words = [f"{report.passed} of {report.total} passed{added}"]
+    words += [f"{_failures(report.unknown_failures)}, NOT known of this tree"] if report.unknown_failures else []
+    known = tuple(case for case in report.failures if case.known)
+    every = "all " if len(known) > 1 else ""
+    words += [f"{_failures(known)}, {every}known of this tree"] if known else []
+    words += [f"{report.skipped} left out: {_plural(report.skipped, 'it needs', 'they need')} a GPU"] if report.skipped else []
+    return "; ".join(words)
+
+
+def _failures(cases: Sequence[TestCase]) -> str:
+    """``50 fail and 1 file does not compile``: what was never compiled is no test that ran, and is not in the total."""
+    files = sum(case.state == "not-compiled" for case in cases)
+    ran = len(cases) - files
+    words = [f"{ran} {_plural(ran, 'fails', 'fail')}"] if ran else []
+    words += [f"{files} {_plural(files, 'file does', 'files do')} not compile"] if files else []
+    return " and ".join(words)
+
+
+def _plural(many: int, one: str, more: str) -> str:
+    return one if many == 1 else more

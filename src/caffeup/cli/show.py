@@ -212,14 +212,17 @@ def checks(many: Iterable[Check]) -> Iterator[str]:
 
 def tests(value: TestReport) -> Iterator[str]:
     """One line, then what failed and is not known to, then the known ones by their reason."""
-    left_out = f", {value.skipped} left out" if value.skipped else ""
-    yield f"{tests_in_short(value)}{left_out}"
+    yield tests_in_short(value)
     yield from table([(case.name, str(case.state), case.text) for case in value.unknown_failures], indent=2)
-    reasons: dict[str, list[str]] = {}
+    reasons: dict[tuple[bool, str], list[str]] = {}
     for case in value.failures:
         if case.known:
-            reasons.setdefault(case.known, []).append(case.name)
-    yield from table([("1 test" if len(names) == 1 else f"{len(names)} tests", because) for because, names in reasons.items()])
+            reasons.setdefault((case.state == "not-compiled", case.known), []).append(case.name)
+    yield from table([(_counted(names, "file" if file else "test"), why) for (file, why), names in reasons.items()])
+
+
+def _counted(names: Sequence[str], what: str) -> str:
+    return f"1 {what}" if len(names) == 1 else f"{len(names)} {what}s"
 
 
 def report(value: Report) -> Iterator[str]:

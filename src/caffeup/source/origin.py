@@ -27,7 +27,7 @@ def recorded_origin(root: Path) -> Optional[Origin]:
 
 
 def told(origin: Origin) -> str:
-    """Where a tree came from, in words: ``https://… c6410cc60b``, ``brocolli-caffe 9.0.2 (package index, sha256 c6410cc60bdd…)``."""
+    """In words: ``https://… 89380f1d4e``, ``brocolli-caffe 9.0.2 (package index, sha256 c6410cc60bdd…)``."""
     digest = f"sha256 {origin.sha256[:12]}…" if origin.sha256 else ""
     if origin.kind == "sdist":
         return f"{origin.branch or origin.url} ({', '.join(word for word in ('package index', digest) if word)})"
