@@ -531,3 +531,16 @@ def test_what_the_inspection_warns_of_is_told_before_the_build() -> None:
     made = plan(machine(), tree(findings=(runs, odd)))
     assert ids(made) == set()
     assert [one.id for one in made.notes if one.id.startswith("tree-")] == ["tree-makefile-runs-commands"]
+
+
+@pytest.mark.parametrize("wishes", [{"arch": ("8.6", "9.0")}, {"arch": ("8.6", "9.0"), "cpu": True}])
+def test_an_arch_without_cuda_is_said_to_have_no_effect(wishes: dict[str, Any]) -> None:
+    made = plan(machine(), **wishes)
+    assert not made.gpu
+    said = next(one for one in made.notes if one.id == "arch-not-used")
+    assert said.title == "--arch 8.6,9.0 has no effect: this is a build without CUDA"
+
+
+def test_nothing_is_said_of_an_arch_that_nobody_asked_for_or_that_is_built_for() -> None:
+    assert "arch-not-used" not in notes(plan(machine()))
+    assert "arch-not-used" not in notes(plan(machine(RTX_4090, toolkits=(toolkit("12.4"),)), arch=("8.9",)))

@@ -67,8 +67,20 @@ def _cpu(case: Case, because: str, conflicts: tuple[Finding, ...] = (), notes: t
         )
         return Mode(gpu=False, part=Part(decisions=(decision("mode", "cpu", because),), conflicts=(*conflicts, impossible)))
     config = (line("CPU_ONLY", "1", because=f"CPU only: {because}"),)
-    part = Part(decisions=(decision("mode", "cpu", because),), config=config, conflicts=conflicts, notes=notes)
+    part = Part(
+        decisions=(decision("mode", "cpu", because),),
+        config=config,
+        conflicts=conflicts,
+        notes=(*notes, *_arch_for_nothing(case)),
+    )
     return Mode(gpu=False, part=part)
+
+
+def _arch_for_nothing(case: Case) -> tuple[Finding, ...]:
+    if not case.request.arch:
+        return ()
+    title = f"--arch {','.join(case.request.arch)} has no effect: this is a build without CUDA"
+    return (note("arch-not-used", title, "Only a CUDA toolkit compiles for a compute capability."),)
 
 
 def no_toolkit(case: Case) -> Finding:
