@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from caffeup.model.fix import Advice, Condition, Edit, Fix, Install, Marker, NewFile, Setting, Shim, ShimLibrary
 from caffeup.model.machine import System
-from caffeup.plan.explain import explain, explain_all, keys, why_not
+from caffeup.plan.explain import alike, explain, explain_all, keys, why_not
 from caffeup.plan.fixes import Decided, applies, select_fixes, shim_lines
 from planvalues import FACTS, cc, cudnn, gpu, machine, plan, toolkit, tree, value_of
 
@@ -153,6 +153,13 @@ def test_every_key_can_be_explained() -> None:
     assert explain(MADE, "cuda_arch").startswith("CUDA_ARCH := -gencode")
     assert "because" in explain(MADE, "TOOLKIT")
     assert explain(MADE, "weather") == ""
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("pyhton", "python"), ("Toolkti", "toolkit"), ("cuda_arhc", "CUDA_ARCH"), ("weather", ""), ("", "")]
+)
+def test_a_key_with_a_slip_is_guessed(written: str, meant: str) -> None:
+    assert alike(MADE, written) == meant
 
 
 def test_everything_is_explained_at_once() -> None:

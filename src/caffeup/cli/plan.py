@@ -30,8 +30,8 @@ def plan(
     from caffeup.cli import show
     from caffeup.errors import UsageError
     from caffeup.model.base import to_json
+    from caffeup.plan.explain import alike, keys
     from caffeup.plan.explain import explain as explain_key
-    from caffeup.plan.explain import keys
     from caffeup.plan.explain import why_not as why
 
     session = Session()
@@ -39,7 +39,11 @@ def plan(
     if explain:
         text = explain_key(planned.plan, explain).rstrip()
         if not text:
-            raise UsageError(f"The plan says nothing about {explain}.", details=f"It has: {', '.join(keys(planned.plan))}")
+            near = alike(planned.plan, explain)
+            raise UsageError(
+                f"The plan says nothing about {explain}." + (f" Did you mean {near}?" if near else ""),
+                details=f"It has: {', '.join(keys(planned.plan))}",
+            )
         typer.echo(to_json(text.splitlines()) if json else text)
     elif why_not:
         reasons = why(planned.plan, planned.machine, session.facts, parse_capability(why_not))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 from caffeup.facts.tables import Facts
 from caffeup.model.base import ComputeCapability
 from caffeup.model.machine import Machine
@@ -61,6 +63,13 @@ def keys(plan: Plan) -> tuple[str, ...]:
     names = [one.key for one in plan.decisions] + [one.key.removeprefix("export ") for one in plan.config]
     names += [one.id for one in plan.fixes] + [one.id for one in (*plan.conflicts, *plan.notes)]
     return tuple(dict.fromkeys(names))
+
+
+def alike(plan: Plan, key: str) -> str:
+    """What was likely meant by a key that the plan does not have; empty: nothing is near."""
+    named = {one.lower(): one for one in keys(plan)}
+    near = difflib.get_close_matches(key.strip().lower(), named, n=1, cutoff=0.7)
+    return named[near[0]] if near else ""
 
 
 def setting(config: ConfigLine) -> str:
