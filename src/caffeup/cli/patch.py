@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Optional
 
 import typer
@@ -11,17 +12,28 @@ from caffeup.cli import options
 app = typer.Typer(name="patch", help="What goes into a tree, shown, put in, and taken out.", no_args_is_help=True)
 
 Ids = Annotated[Optional[list[str]], typer.Option("--only", metavar="ID", help="Only this entry (repeatable).")]
+All = Annotated[bool, typer.Option("--all", help="Also those that only explain a failure or name what to install.")]
 Files = Annotated[bool, typer.Option("--files", help="Name every file, and the whole reason.")]
 
+_FILLED_FROM_A_LOG = re.compile(r"\{(\w+)\}")
+"""What the diagnosis puts into a title."""
 
-def list_(json: options.Json = False) -> None:
-    """All known fixes: what each is for."""
+
+def list_(every: All = False, json: options.Json = False) -> None:
+    """All that can go into a tree: what each is for."""
     from caffeup.app.session import Session
     from caffeup.cli import show
     from caffeup.model.base import to_json
 
-    fixes = Session().facts.fixes
-    typer.echo(to_json(fixes) if json else "\n".join(show.table([(fix.id, fix.title) for fix in fixes])))
+    known = Session().facts.fixes
+    fixes = tuple(fix for fix in known if every or fix.into_tree)
+    if json:
+        typer.echo(to_json(fixes))
+        return
+    lines = list(show.table([(fix.id, _FILLED_FROM_A_LOG.sub(r"<\1>", fix.title)) for fix in fixes], wrap_last=False))
+    left = len(known) - len(fixes)
+    lines += [f"  and {left} that change no tree but explain a failure or name what to install: --all"] if left else []
+    typer.echo("\n".join(lines))
 
 
 def preview(tree: options.Tree = "", files: Files = False, json: options.Json = False) -> None:

@@ -129,6 +129,11 @@ class Fix(Value, kw_only=True):
     """Ids of fixes of which this is a mere consequence where both are seen in one log."""
 
     @property
+    def into_tree(self) -> bool:
+        """Whether it puts anything into a tree or its Makefile.config."""
+        return any(not isinstance(one, (Install, Advice)) for one in self.remedy)
+
+    @property
     def place(self) -> str:
         """What stands among a tree's markers where ``place_for_edit`` holds."""
         return f"edit::{self.id}"
