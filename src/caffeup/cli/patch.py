@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Optional
+import sys
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from caffeup.cli import options
+
+if TYPE_CHECKING:
+    from caffeup.model.outcome import PatchEntry
 
 app = typer.Typer(name="patch", help="What goes into a tree, shown, put in, and taken out.", no_args_is_help=True)
 
@@ -75,20 +79,27 @@ def revert(tree: options.Tree = "", only: Ids = None, files: Files = False, json
     """
     from caffeup.app.session import find_tree
     from caffeup.app.treework import revert_patches
-    from caffeup.cli import show
-    from caffeup.model.base import to_json
 
-    entries = revert_patches(find_tree(tree), tuple(only or ()))
-    typer.echo(to_json(entries) if json else "\n".join(show.patches(entries, files=files)))
+    _tell(revert_patches(find_tree(tree), tuple(only or ())), files=files, json=json)
 
 
 def _show(work: object, tree: str, *, files: bool, json: bool) -> None:
     from caffeup.app.planning import plan_for
     from caffeup.app.session import Session
-    from caffeup.cli import show
     from caffeup.cli.request import make_request
-    from caffeup.model.base import to_json
 
     session = Session()
-    entries = work(session, plan_for(session, tree, make_request()))  # type: ignore[operator]
-    typer.echo(to_json(entries) if json else "\n".join(show.patches(entries, files=files)))
+    _tell(work(session, plan_for(session, tree, make_request())), files=files, json=json)  # type: ignore[operator]
+
+
+def _tell(entries: tuple[PatchEntry, ...], *, files: bool, json: bool) -> None:
+    from caffeup.cli import show
+    from caffeup.model.base import to_json
+
+    if json:
+        typer.echo(to_json(entries))
+        return
+    person = sys.stdout.isatty()
+    lines = list(show.patches(entries, files=files, fitted=person))
+    lines += ["  --files names every file, and the whole reason"] if person and entries and not files else []
+    typer.echo("\n".join(lines))

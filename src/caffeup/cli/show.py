@@ -187,13 +187,16 @@ def plan(value: Plan) -> Iterator[str]:
         yield from findings(value.conflicts)
 
 
-def patches(entries: Iterable[PatchEntry], *, files: bool = False) -> Iterator[str]:
-    """The patch list with states, a line an entry; with ``files``, the whole reason and each file under it."""
+def patches(entries: Iterable[PatchEntry], *, files: bool = False, fitted: bool = True) -> Iterator[str]:
+    """The patch list with states, a line an entry; with ``files``, the whole reason and each file under it.
+
+    ``fitted`` is for a terminal: lines are cut or wrapped to its width. Otherwise nothing is.
+    """
     many = tuple(entries)
     rows = [(e.id, str(e.state) + (f" by {e.by}" if e.by else ""), _what(e), e.because) for e in many]
     for entry, row in zip(many, rows):
         whole = files or entry.state in {PatchState.CONFLICTING, PatchState.EDITED}
-        yield from table([row], like=rows, cut_last=not whole)
+        yield from table([row], like=rows, wrap_last=fitted, cut_last=not whole)
         if files:
             yield from (f"      {path}" for path in entry.files)
     if not many:
