@@ -6,8 +6,10 @@ from typing import Optional
 
 import pytest
 
+from caffeup.cli import show
 from caffeup.cli.called import as_typed, prompted
 from caffeup.cli.main import main
+from caffeup.model.finding import Finding, Remedy, Severity
 
 
 def test_a_checkout_is_called_by_its_script(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,3 +46,26 @@ def test_installed_it_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch, cap
     assert as_typed("caffeup up ssd") == "caffeup up ssd"
     main(["--help"])
     assert "Usage: caffeup " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        ('eval "$(caffeup env /a/caffe)"', 'eval "$(./caffeup.sh env /a/caffe)"'),
+        ("cd caffe && caffeup up --cuda wheels", "cd caffe && ./caffeup.sh up --cuda wheels"),
+        ("To remove it: caffeup clean --cuda", "To remove it: ./caffeup.sh clean --cuda"),
+        ("install them (caffeup up does, after a question)", "install them (./caffeup.sh up does, after a question)"),
+        ("'caffeup patch status'; `caffeup doctor`", "'./caffeup.sh patch status'; `./caffeup.sh doctor`"),
+        ("caffeup --help", "./caffeup.sh --help"),
+        ("caffeup builds with an older g++", "caffeup builds with an older g++"),
+        ("caffeup puts a stand-in into .caffeup/lib", "caffeup puts a stand-in into .caffeup/lib"),
+        ("/opt/caffeup up", "/opt/caffeup up"),
+        ("./caffeup.sh up", "./caffeup.sh up"),
+    ],
+)
+def test_a_command_is_found_wherever_it_stands(text: str, typed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAFFEUP_COMMAND", "./caffeup.sh")
+    assert as_typed(text) == typed
+    assert as_typed(typed) == typed
+    note = Finding(id="x", severity=Severity.NOTE, title=text, why=text, remedies=(Remedy(text=text, commands=(text,)),))
+    assert " ".join(" ".join(show.finding(note)).split()).count(typed) == 4

@@ -298,6 +298,8 @@ def test_diagnose_a_log(tmp_path: Path, capsys: Captured) -> None:
     log.write_text("src/caffe/util/io.cpp:76:34: error: ‘CV_LOAD_IMAGE_COLOR’ was not declared in this scope\n")
     assert main(["diagnose", str(log), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
+    begun = screen.getvalue().partition("━")[0]
+    assert begun.rpartition("\r\x1b[K")[2].count("fetch") == 1, "the bar does not stand behind the line that was begun"
     assert found[0]["id"] == "opencv4-c-constants"
 
 

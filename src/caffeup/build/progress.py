@@ -158,6 +158,7 @@ class Bar:
             expand=True,
             transient=True,
         )
+        self._stream.write("\r\x1b[K")  # the line that names the stage is not ended yet
         bar.add_task("", title=self._title, text="", total=None)
         bar.start()
         return bar

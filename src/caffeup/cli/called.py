@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+
+# The program as a command, in a shell's quotes or in a sentence; not its name alone, and not the end of a path.
+_OURS = re.compile(
+    r"(?<![\w./-])caffeup(?= (?:(?:up|detect|doctor|plan|configure|patch|build|verify|diagnose|env|clean)(?![\w-])|--\w))"
+)
 
 
 def name() -> str:
@@ -12,8 +18,8 @@ def name() -> str:
 
 
 def as_typed(command: str) -> str:
-    """A command to paste, with the name that works for this person."""
-    return f"{name()}{command.removeprefix('caffeup')}" if command.startswith("caffeup ") else command
+    """A command to paste, or a sentence with one in it, with the name that works for this person."""
+    return _OURS.sub(lambda _: name(), command)
 
 
 def prompted(command: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from caffeup import __version__
 from caffeup.cli import show
-from caffeup.cli.called import prompted
+from caffeup.cli.called import as_typed, prompted
 from caffeup.errors import BUG, CLOSED_PIPE, INTERRUPTED, CaffeupError, DiskError, UsageError
 
 _DISK = {
@@ -84,13 +84,13 @@ def _say(lines: Iterable[str]) -> None:
 
 def _expected(error: CaffeupError) -> Iterator[str]:
     yield ""
-    yield f"caffeup: {error.brief}"
+    yield f"caffeup: {as_typed(error.brief)}"
     if error.details:
         yield from (f"    {line}" for line in error.details.rstrip().splitlines()[:15])
     if error.findings:
         yield from show.findings(error.findings)
     if error.advice:
-        yield f"  {error.advice}"
+        yield f"  {as_typed(error.advice)}"
     for command in error.commands:
         yield f"  {prompted(command)}"
     if error.log:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import io
 import os
 import sys
@@ -75,7 +76,7 @@ for _command in (
     env.env,
     clean.clean,
 ):
-    app.command(short_help=summary(_command))(guarded(_command))
+    app.command(short_help=summary(_command), help=called.as_typed(inspect.getdoc(_command) or ""))(guarded(_command))
 for _patch_command in (patch.list_, patch.preview, patch.apply, patch.status, patch.diff, patch.revert):
     patch.app.command(_patch_command.__name__.rstrip("_"), short_help=summary(_patch_command))(guarded(_patch_command))
 app.add_typer(patch.app, short_help=patch.app.info.help)

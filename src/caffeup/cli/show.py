@@ -56,7 +56,7 @@ def table(
 
     The columns are as wide as those of a table of the rows ``like``.
     """
-    lines = [tuple(row) for row in rows]
+    lines = [tuple(as_typed(cell) for cell in row) for row in rows]
     if not lines:
         return
     widths = [min(max(len(row[i]) for row in like or lines), 44) for i in range(len(lines[0]) - 1)]
@@ -91,7 +91,7 @@ def _fill(text: str, start: int, *, most: Optional[int] = None) -> list[str]:
 
 def _wrapped(label: str, text: str) -> Iterator[str]:
     yield from textwrap.wrap(
-        text,
+        as_typed(text),
         width(),
         initial_indent=f"    {label}",
         subsequent_indent=" " * (4 + len(label)),
@@ -102,7 +102,7 @@ def _wrapped(label: str, text: str) -> Iterator[str]:
 
 def finding(one: Finding) -> Iterator[str]:
     """A finding: what, why, what was seen, what mends it."""
-    yield f"{_MARKS[one.severity]}: {one.title}  [{one.id}]"
+    yield f"{_MARKS[one.severity]}: {as_typed(one.title)}  [{one.id}]"
     if one.why:
         yield from _wrapped("why   ", one.why)
     for seen in one.evidence:

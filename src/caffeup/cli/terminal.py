@@ -8,7 +8,7 @@ from typing import IO
 
 from caffeup.build.progress import Bar, Plain, Progress
 from caffeup.cli import show
-from caffeup.cli.called import draws, prompted
+from caffeup.cli.called import as_typed, draws, prompted
 from caffeup.model.outcome import StageOutcome
 from caffeup.model.plan import Plan
 
@@ -31,11 +31,11 @@ class Terminal:
         """One line a stage: what came of it and how long it took."""
         took = f"  ({show.duration(outcome.seconds)})" if outcome.seconds >= 0.05 and outcome.state == "done" else ""
         word = "" if outcome.state == "done" else f"{outcome.state}: " if outcome.summary else outcome.state
-        self._write(("\r\x1b[K" if self._live else "") + f"{outcome.name:<13}{word}{outcome.summary}{took}\n")
+        self._write(("\r\x1b[K" if self._live else "") + f"{outcome.name:<13}{word}{as_typed(outcome.summary)}{took}\n")
 
     def say(self, text: str, commands: tuple[str, ...] = ()) -> None:
         """One line of news, and commands that belong to it."""
-        lines = (text, *(f"  {prompted(command)}" for command in commands))
+        lines = (as_typed(text), *(f"  {prompted(command)}" for command in commands))
         self._write(("\r\x1b[K" if self._live else "") + "\n".join(lines) + "\n")
 
     def show_plan(self, plan: Plan) -> None:
@@ -50,7 +50,7 @@ class Terminal:
         if not (self._asks and sys.stdin is not None and sys.stdin.isatty()):
             self.say(f"{question} no (not a terminal; --yes answers for you)")
             return False
-        self._write(f"{question} [y/N] ")
+        self._write(("\r\x1b[K" if self._live else "") + f"{as_typed(question)} [y/N] ")
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
     def progress(self, title: str) -> Progress:

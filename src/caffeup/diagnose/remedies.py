@@ -20,6 +20,7 @@ TREE = "TREE"
 SHOWN = 3
 """Headers that are named one by one."""
 
+_NAMED = re.compile(rf"(\bcaffeup (?:env|patch \w+|plan)) {TREE}\b")
 _PIECE = re.compile(rf"\b{TREE}\b")
 
 
@@ -49,7 +50,7 @@ def _remedy(one: AnyRemedy, facts: Facts, context: Context) -> Remedy:
         return Remedy(text=_here(one.text, context), commands=commands, by_caffeup=any(map(_ours, commands[:1])))
     if isinstance(one, Install):
         return _install(one.library, facts, context)
-    return Remedy(text=_words(one), commands=(f"caffeup up {_tree(context)}",), by_caffeup=True)
+    return Remedy(text=_words(one), commands=(_here(f"caffeup up {TREE}", context),), by_caffeup=True)
 
 
 def _ours(command: str) -> bool:
@@ -79,7 +80,7 @@ def _few(names: tuple[str, ...]) -> str:
 
 def _here(text: str, context: Context) -> str:
     if not context.tree:  # it finds a tree below the current folder by itself
-        text = text.replace(f"caffeup env {TREE}", "caffeup env")
+        text = _NAMED.sub(r"\1", text)
     return _PIECE.sub(lambda _: _tree(context), text)
 
 
