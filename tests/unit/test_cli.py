@@ -148,6 +148,8 @@ class TestOnABareMachine:
         captured = capsys.readouterr()
         assert " git ca-certificates g++ " in captured.out
         assert "would fetch https://github.com/BVLC/caffe into " in captured.err
+        assert "the plan is what can be known before the tree is and the packages are here" in captured.err
+        assert captured.out.startswith("plan         bvlc tree, CPU-only, ")
 
     def test_a_dry_run_shows_the_substitute(self, capsys: Captured) -> None:
         assert main(["up", "ssd", "--dry-run"]) == 8
@@ -161,7 +163,9 @@ class TestOnABareMachine:
 
     def test_a_plan_says_it_too(self, tiny: Path, capsys: Captured) -> None:
         assert main(["plan", str(tiny)]) == 8
-        assert "apt-get install" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert said.startswith("plan         ")
+        assert "apt-get install" in said
 
 
 def test_the_doctor_is_content_with_a_machine_that_has_all(capsys: Captured) -> None:
@@ -288,6 +292,8 @@ def test_a_dumb_terminal_gets_no_control_signs(term: str, drawn: bool, monkeypat
     ui = Terminal(stream=screen)
     ui.begin("fetch", "…")
     ui.progress("fetch").show(Status(current="downloading", elapsed=1))
+    begun = screen.getvalue().partition("━")[0]
+    assert begun.rpartition("\r\x1b[K")[2].count("fetch") == 1, "the bar does not stand behind the line that was begun"
     ui.say("done", ("df -h",))
     assert ("\x1b" in screen.getvalue()) == drawn
     assert "$ df -h" in screen.getvalue()
@@ -298,8 +304,6 @@ def test_diagnose_a_log(tmp_path: Path, capsys: Captured) -> None:
     log.write_text("src/caffe/util/io.cpp:76:34: error: ‘CV_LOAD_IMAGE_COLOR’ was not declared in this scope\n")
     assert main(["diagnose", str(log), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    begun = screen.getvalue().partition("━")[0]
-    assert begun.rpartition("\r\x1b[K")[2].count("fetch") == 1, "the bar does not stand behind the line that was begun"
     assert found[0]["id"] == "opencv4-c-constants"
 
 

@@ -21,8 +21,10 @@ def failing(many: int, known: str = "it reads a file") -> tuple[TestCase, ...]:
         (TestReport(total=3, passed=3), "3 of 3 passed"),
         (
             TestReport(total=1246, passed=1196, added=26, failures=(FILE, *failing(50)), skipped=2),
-            "1196 of 1246 passed (26 are caffeup's); 50 fail and 1 file does not compile, all known of this tree; "
-            "2 left out: they need a GPU",
+            (
+                "1196 of 1246 passed (26 are caffeup's); 50 fail and 1 file does not compile, all known of this tree; "
+                "2 left out: they need a GPU"
+            ),
         ),
         (TestReport(total=3, passed=3, failures=(FILE,)), "3 of 3 passed; 1 file does not compile, known of this tree"),
         (

@@ -19,7 +19,7 @@ from caffeup.app.stages import Stages, digest
 from caffeup.app.state import FOLDER, exclusive, source_stamp
 from caffeup.app.treework import build_of, environment, keep_plan, products, require_buildable, verify_tree
 from caffeup.app.ui import Ui
-from caffeup.app.words import in_short, tests_in_short
+from caffeup.app.words import in_short, plan_in_short, tests_in_short
 from caffeup.build.run import Build
 from caffeup.build.runtest import run_tests, tests_log
 from caffeup.build.stages import make_all, make_distribute, make_pycaffe
@@ -52,6 +52,9 @@ class Up:
         plan = self._session.plan(machine, tree, self._request)
         if wanted.needs_git and not _has_git(machine):
             plan = without_git(plan)
+        ahead = [word for word, absent in (("the tree is", not wanted.here), ("the packages are", bool(plan.packages))) if absent]
+        if ahead:
+            self._ui.say(f"the plan is what can be known before {' and '.join(ahead)} here; it is made again then")
         return Planned(wanted.folder, machine, tree, plan)
 
     def run(self) -> Report:
@@ -118,7 +121,7 @@ class Up:
             plan = given or self._session.plan(machine, tree, self._request)
             self._refuse_or_go_on(plan)
         with self._stages.step("plan") as say:
-            say(_plan_in_short(plan, tree))
+            say(plan_in_short(plan, tree))
         if self._stages.state.stages == ():
             self._ui.show_plan(plan)
         return Planned(root, machine, tree, plan)
@@ -233,15 +236,6 @@ def _has_git(machine: Machine) -> bool:
 
 def _library(plan: Plan) -> bool:
     return any((Path(plan.tree) / plan.build_dir / "lib").glob("libcaffe.so*"))
-
-
-def _plan_in_short(plan: Plan, tree: Tree) -> str:
-    words = [f"{tree.fork} tree", "CUDA" if plan.gpu else "CPU-only"]
-    if plan.gpu:
-        words.append("with cuDNN" if plan.cudnn else "without cuDNN")
-        words.append("for " + ", ".join(str(cc) for cc in plan.sass))
-    words.append(f"{len(plan.fixes)} fixes")
-    return ", ".join(words)
 
 
 def _patched_in_short(entries: tuple[PatchEntry, ...]) -> str:

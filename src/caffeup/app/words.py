@@ -1,4 +1,4 @@
-"""A machine, and what its tests gave, in one line."""
+"""A machine, a plan, and what tests gave, in one line each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from caffeup.model.machine import Driver, GpuState, Machine
 from caffeup.model.outcome import TestCase, TestReport
+from caffeup.model.plan import Plan
+from caffeup.model.tree import Tree
 
 _NO_GPU = {
     GpuState.NONE: "no NVIDIA GPU",
@@ -49,6 +51,16 @@ def in_short(machine: Machine) -> str:
     """System, GPUs, toolkits."""
     toolkits = ", ".join(f"CUDA {t.version}" for t in machine.toolkits) or "no CUDA toolkit"
     return f"{system_line(machine)}; {graphics_line(machine)}; {toolkits}"
+
+
+def plan_in_short(plan: Plan, tree: Tree) -> str:
+    """``brocolli tree, CPU-only, 10 fixes``."""
+    words = [f"{tree.fork} tree", "CUDA" if plan.gpu else "CPU-only"]
+    if plan.gpu:
+        words.append("with cuDNN" if plan.cudnn else "without cuDNN")
+        words.append("for " + ", ".join(str(cc) for cc in plan.sass))
+    words.append(f"{len(plan.fixes)} {_plural(len(plan.fixes), 'fix', 'fixes')}")
+    return ", ".join(words)
 
 
 def tests_in_short(report: TestReport) -> str:

@@ -50,5 +50,5 @@ def plan(
         typer.echo(to_json(reasons) if json else "\n".join(reasons) or f"{why_not} is built for.")
     else:
         told = told_together(session, planned.machine, planned.plan)
-        typer.echo(to_json(planned.plan) if json else "\n".join(show.plan(told)))
+        typer.echo(to_json(planned.plan) if json else "\n".join(show.headed_plan(told, planned.tree)))
     raise typer.Exit(code_of(planned.plan))

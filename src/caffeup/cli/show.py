@@ -8,12 +8,13 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Optional
 
-from caffeup.app.words import graphics_line, system_line, tests_in_short
+from caffeup.app.words import graphics_line, plan_in_short, system_line, tests_in_short
 from caffeup.cli.called import as_typed, prompted
 from caffeup.model.finding import Confidence, Finding, Severity
 from caffeup.model.machine import Machine
 from caffeup.model.outcome import Check, PatchEntry, PatchState, Report, TestReport
 from caffeup.model.plan import Plan
+from caffeup.model.tree import Tree
 
 WIDEST = 110
 _NARROW = 30
@@ -185,6 +186,12 @@ def plan(value: Plan) -> Iterator[str]:
     if value.conflicts:
         yield ""
         yield from findings(value.conflicts)
+
+
+def headed_plan(value: Plan, tree: Tree) -> Iterator[str]:
+    """The plan under the line that ``up`` prints of it."""
+    yield f"{'plan':<13}{plan_in_short(value, tree)}"
+    yield from plan(value)
 
 
 def patches(entries: Iterable[PatchEntry], *, files: bool = False, fitted: bool = True) -> Iterator[str]:

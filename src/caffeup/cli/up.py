@@ -38,7 +38,8 @@ def up(
     run = Up(session, Terminal(yes=request.yes), request)
     if dry_run:
         planned = run.preview()
-        typer.echo(to_json(planned.plan) if json else "\n".join(show.plan(told_together(session, planned.machine, planned.plan))))
+        told = told_together(session, planned.machine, planned.plan)
+        typer.echo(to_json(planned.plan) if json else "\n".join(show.headed_plan(told, planned.tree)))
         raise typer.Exit(code_of(planned.plan))
     report = run.run()
     typer.echo(to_json(report) if json else "\n".join(show.report(report)))

@@ -211,7 +211,7 @@ def _switched(key: str, rows: list[LibraryRow], case: Case) -> tuple[list[Librar
         return found, part, False
     absent = tuple(missing(row, f"{key} := 0: {without}.", Severity.NOTE) for row in lacking)
     part = Part(
-        decisions=(decision(name, "off", f"{titles} not found: {without}"),),
+        decisions=(decision(name, "off until installed" if case.may_install else "off", f"{titles} not found: {without}"),),
         config=(line(key, "0", because=f"{titles} not found: {without}"),),
         notes=absent,
         packages=tuple(row.id for row in lacking) if case.may_install else (),
