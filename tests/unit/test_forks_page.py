@@ -11,7 +11,9 @@ from caffeup.model.base import from_json
 from caffeup.model.outcome import Check, StageOutcome, TestCase, TestReport
 from forks import PAGE, RESULTS, Result, named, of_tree, render
 
-BLANK = Result(column="cpu", fork="ssd", commit="4817bf8b4200b35ada8ed0dc378dceaf38c539e4", machine="compiler g++", status=0, whole=True)
+BLANK = Result(
+    column="cpu", fork="ssd", commit="4817bf8b4200b35ada8ed0dc378dceaf38c539e4", machine="compiler g++", status=0, whole=True
+)
 
 
 def test_the_page_is_written_from_the_results() -> None:
