@@ -57,3 +57,19 @@ def snapshot(root: Path, *, ours: bool = False) -> dict[str, object]:
             content: object = str(path.readlink()) if path.is_symlink() else path.read_bytes()
             found[relative] = (content, status.st_mode, status.st_mtime_ns)
     return found
+
+
+def tree_with_factory(root: Path, factory: str) -> Path:
+    """As much of a tree as inspection and the layers' edits look at, with this layer factory."""
+    for path, text in {
+        "Makefile": "include Makefile.config\n",
+        "Makefile.config.example": "",
+        "include/caffe/layer.hpp": "",
+        "include/caffe/blob.hpp": "",
+        "include/caffe/layer_factory.hpp": "  typedef shared_ptr<Layer<Dtype> > (*Creator)(const LayerParameter&);\n",
+        "src/caffe/proto/caffe.proto": 'syntax = "proto2";\n',
+        "src/caffe/layer_factory.cpp": factory,
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root

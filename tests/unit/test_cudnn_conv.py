@@ -12,7 +12,7 @@ from caffeup.facts.load import load_facts
 from caffeup.model.plan import Plan, PlannedFix, Request
 from caffeup.patch import engine
 from caffeup.source.inspect import inspect
-from patchtools import snapshot
+from patchtools import snapshot, tree_with_factory
 from planvalues import cudnn, gpu, machine, plan, toolkit, tree
 
 FACTS = load_facts()
@@ -84,19 +84,7 @@ def test_without_cudnn_there_is_nothing_to_decide() -> None:
 
 @pytest.fixture
 def caffe(tmp_path: Path) -> Path:
-    root = tmp_path / "caffe"
-    for path, text in {
-        "Makefile": "include Makefile.config\n",
-        "Makefile.config.example": "",
-        "include/caffe/layer.hpp": "",
-        "include/caffe/blob.hpp": "",
-        "include/caffe/layer_factory.hpp": "  typedef shared_ptr<Layer<Dtype> > (*Creator)(const LayerParameter&);\n",
-        "src/caffe/proto/caffe.proto": 'syntax = "proto2";\n',
-        "src/caffe/layer_factory.cpp": FACTORY,
-    }.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    return root
+    return tree_with_factory(tmp_path / "caffe", FACTORY)
 
 
 def with_fixes(root: Path, *names: str) -> Plan:

@@ -17,7 +17,7 @@ from caffeup.patch import engine
 from caffeup.patch.wanted import entries_of
 from caffeup.plan.make import make_plan
 from caffeup.source.inspect import inspect
-from patchtools import snapshot
+from patchtools import snapshot, tree_with_factory
 from planvalues import machine, tree
 
 FACTS = load_facts()
@@ -51,19 +51,7 @@ OTHER = '#include "caffe/layers/conv_layer.hpp"\n\nSTUB_GPU(X);\n{}\n\n}}  // na
 @pytest.fixture
 def caffe(tmp_path: Path) -> Path:
     """As much of a tree as the layer looks at."""
-    root = tmp_path / "caffe"
-    for path, text in {
-        "Makefile": "include Makefile.config\n",
-        "Makefile.config.example": "",
-        "include/caffe/layer.hpp": "",
-        "include/caffe/blob.hpp": "",
-        "include/caffe/layer_factory.hpp": "  typedef shared_ptr<Layer<Dtype> > (*Creator)(const LayerParameter&);\n",
-        "src/caffe/proto/caffe.proto": 'syntax = "proto2";\n',
-        "src/caffe/layer_factory.cpp": FACTORY,
-    }.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    return root
+    return tree_with_factory(tmp_path / "caffe", FACTORY)
 
 
 def write(root: Path, path: str, text: str) -> None:
