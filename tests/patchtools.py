@@ -73,3 +73,28 @@ def tree_with_factory(root: Path, factory: str) -> Path:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
     return root
+
+
+EMPTIED_DECONVOLUTION = """template <typename Dtype>
+void CuDNNDeconvolutionLayer<Dtype>::LayerSetUp(int given) {
+  // A comment that stays one.
+  set_up(given);
+}
+
+template <typename Dtype>
+void CuDNNDeconvolutionLayer<Dtype>::Reshape(int given) {
+  DeconvolutionLayer<Dtype>::Reshape(given);
+  // bottom_offset_ = this->bottom_dim_ / this->group_;
+  //
+  // // Why it is so.
+  // for (int i = 0; i < given; i++) {
+  //   set(i);
+
+  // }
+}
+
+template <typename Dtype>
+CuDNNDeconvolutionLayer<Dtype>::~CuDNNDeconvolutionLayer() {
+  // Neither is this touched.
+}
+"""

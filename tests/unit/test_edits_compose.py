@@ -14,6 +14,7 @@ from caffeup.facts.load import load_facts
 from caffeup.model.fix import Edit
 from caffeup.model.outcome import PatchState
 from caffeup.patch.edits import EditSpec, parse_edit, work_out
+from patchtools import EMPTIED_DECONVOLUTION
 
 EDITS: dict[str, EditSpec] = {
     remedy.edit: parse_edit((bundled("patches") / "edits" / f"{remedy.edit}.toml").read_text())
@@ -101,6 +102,7 @@ COMMON = {
     "python/caffe/io.py": IO,
     "python/caffe/classifier.py": CLASSIFIER,
     "src/caffe/layer_factory.cpp": FACTORY,
+    "src/caffe/layers/cudnn_deconv_layer.cpp": EMPTIED_DECONVOLUTION,
     "src/caffe/layers/own_layer.cu": KERNELS,
     "include/caffe/layers/own_layer.hpp": HEADER,
     "src/caffe/layers/multibox_loss_layer.cpp": "#ifdef CPU_ONLY\nSTUB_GPU(MultiBoxLossLayer);\n#endif\n\nREGISTER_LAYER_CLASS(MultiBoxLoss);\n",

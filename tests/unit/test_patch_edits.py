@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from caffeup.bundle import bundled
 from caffeup.model.outcome import PatchState
 from caffeup.patch.edits import Edited, EditSpec, Missing, Spot, Text, parse_edit, work_out
+from patchtools import EMPTIED_DECONVOLUTION
 
 HEAD = 'title = "t"\nwhy = "w"\nsince = "s"\nwhom = "m"\nsource = ["a"]\n'
 
@@ -230,3 +231,17 @@ def test_both_may_be_missing() -> None:
 )
 def test_gpu_functions_that_are_there_or_not_asked_for_are_not_added(text: str, header: str) -> None:
     assert own("gpu-function-missing", text, header).state is PatchState.NOT_APPLICABLE
+
+
+def test_a_reshape_that_was_commented_out_runs_again() -> None:
+    changed = own("cudnn-deconvolution-emptied", EMPTIED_DECONVOLUTION).files["f"].decode()
+    body = changed[changed.index("::Reshape(int") : changed.index("::~")]
+    for line in (
+        "  bottom_offset_ = this->bottom_dim_ / this->group_;",
+        "  // Why it is so.",
+        "  for (int i = 0; i < given; i++) {\n    set(i);\n\n  }\n}",
+    ):
+        assert f"\n{line}\n" in body
+    assert "  // A comment that stays one.\n" in changed
+    assert "  // Neither is this touched.\n" in changed
+    assert own("cudnn-deconvolution-emptied", changed).state is PatchState.DONE
