@@ -55,17 +55,22 @@ def with_batch(piece: str, batch: int) -> str:
 
 
 def grouped(piece: str) -> bool:
-    """Whether a layer is a convolution with groups."""
+    """Whether a layer is a convolution with groups, of whatever type."""
     group = GROUP.search(piece)
-    return bool(CONVOLUTION.search(piece) and (OWN_TYPE.search(piece) or (group and int(group[1]) > 1)))
+    return bool("convolution_param" in piece and (OWN_TYPE.search(piece) or (group and int(group[1]) > 1)))
 
 
 def with_engine(piece: str, depthwise: str, others: str) -> str:
-    """A layer with the engine of its kind; a depthwise layer's own type becomes Convolution, so that the engine decides."""
+    """A layer with the engine of its kind. A depthwise layer's own type becomes Convolution, whose engine decides, or another type.
+
+    ``depthwise`` is an engine, or ``type:NAME``.
+    """
     if not CONVOLUTION.search(piece):
         return piece
     engine = depthwise if grouped(piece) else others
     piece = ENGINE.sub("", OWN_TYPE.sub('"Convolution"', piece))
+    if engine.startswith("type:"):
+        return piece.replace('"Convolution"', f'"{engine[5:]}"', 1)
     return piece if engine == "default" else re.sub(r"(convolution_param\s*:?\s*\{)", rf"\1 engine: {engine}", piece)
 
 

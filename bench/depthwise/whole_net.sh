@@ -4,7 +4,8 @@
 #
 #   sh whole_net.sh TREE NET.prototxt [ITERATIONS] [GPU]      GPU: a number, or cpu
 #
-# BATCHES="1 32" and LIMIT=300 (seconds for one measurement) in the environment change what they say.
+# BATCHES="1 32" and LIMIT=300 (seconds for one measurement) in the environment change what they say. OTHER names the type of
+# another depthwise layer that was built into the tree, to be measured beside; WAYS="ours group" picks ways by their first words.
 # Every figure is a median of three runs of `caffe time`, in milliseconds a pass; `caffe time` synchronises after each layer.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,6 +25,7 @@ device=""
 
 # WAY ENGINE-OF-DEPTHWISE ENGINE-OF-OTHERS SWITCH; "default": no engine is named
 measure() {
+    case " ${WAYS:-$1} " in *" ${1%%[, ]*} "*|*" $1 "*) ;; *) return 0 ;; esac
     for batch in ${BATCHES:-1 32}; do
         python3 "$here/whole_net.py" rewrite "$net" "$work/net.prototxt" "$batch" "$2" "$3"
         run=0
@@ -44,9 +46,11 @@ echo "$net, $iterations iterations, device $gpu"
 python3 "$here/whole_net.py" header
 measure "group loop, CAFFE" CAFFE CAFFE 0
 measure "ours, others CAFFE" default CAFFE 1
+[ -z "${OTHER:-}" ] || measure "$OTHER, others CAFFE" "type:$OTHER" CAFFE 0
 if [ "$gpu" != cpu ]; then
     measure "group loop, others cuDNN" CAFFE CUDNN 0
     measure "ours, others cuDNN" default CUDNN 1
+    [ -z "${OTHER:-}" ] || measure "$OTHER, others cuDNN" "type:$OTHER" CUDNN 0
     measure "ours, others as built" default default 1
     measure "cuDNN in groups" CUDNN CUDNN 0
 fi
