@@ -1,4 +1,4 @@
-"""Times PyTorch's depthwise convolution on the CPU, forward, for the layers of MobileNet-SSD 300x300: medians, as bench_layer.cpp does.
+"""Times PyTorch's depthwise convolution on the CPU, forward, for the layers of MobileNet-SSD; bench_layer.cpp does Caffe's.
 
 python torch_cpu.py [BATCH] [THREADS]
 """

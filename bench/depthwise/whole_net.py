@@ -61,7 +61,7 @@ def grouped(piece: str) -> bool:
 
 
 def with_engine(piece: str, depthwise: str, others: str) -> str:
-    """A layer with the engine of its kind. A depthwise layer's own type becomes Convolution, whose engine decides, or another type.
+    """A layer with the engine of its kind; a depthwise layer's own type becomes Convolution, or the given one.
 
     ``depthwise`` is an engine, or ``type:NAME``.
     """
