@@ -18,6 +18,9 @@ MAY_IMPORT = {
     "facts": {"model", "facts", "errors"},
     "host": {"model", "driver_query"},
     "driver_query": {"model"},
+    "gpu_query": set(),
+    "live": {"model"},
+    "gpu": {"model", "facts", "gpu"},
     "recording": {"model", "host", "transcript"},
     "transcript": {"model", "host"},
     "disk": {"errors"},
@@ -27,7 +30,7 @@ MAY_IMPORT = {
     "render": {"model", "facts", "bundle", "errors", "render"},
     "diagnose": {"model", "facts", "diagnose"},
 }
-PURE = ("model", "facts", "plan", "diagnose", "detect/parse")
+PURE = ("model", "facts", "plan", "diagnose", "detect/parse", "gpu/")
 TOUCHES_DISK = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "exists", "is_file", "is_dir", "mkdir", "unlink"}
 
 
