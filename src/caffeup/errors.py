@@ -98,6 +98,36 @@ class NotBuilt(CaffeupError):
     exit_code = 12
 
 
+class NoGpu(CaffeupError):
+    """No NVIDIA GPU is here, or none is shown to this process."""
+
+    exit_code = 13
+
+
+class NoDriver(CaffeupError):
+    """A GPU without a driver."""
+
+    exit_code = 14
+
+
+class DriverSilent(CaffeupError):
+    """A driver that does not answer."""
+
+    exit_code = 15
+
+
+class NoRoom(CaffeupError):
+    """No GPU has the room that is needed."""
+
+    exit_code = 16
+
+
+class NotEnded(CaffeupError):
+    """A process that was to be ended was not."""
+
+    exit_code = 17
+
+
 BUG = 70
 """Exit code for a fault of caffeup itself."""
 
