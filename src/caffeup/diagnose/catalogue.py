@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import lru_cache
 
 from caffeup.diagnose.events import WORDS
@@ -18,6 +19,9 @@ SHORTEST = 4
 
 Words = tuple[tuple[str, str], ...]
 """Named groups of a symptom and what they matched: a fix's texts may hold ``{name}``."""
+
+_SLIP = 0.86
+"""How alike a misspelt name and the one that is meant are: one letter in five is another word."""
 
 _PLAIN = re.compile(r"[\w./+][\w./+-]{0,127}", re.ASCII)
 """What may pass from a log into a command that somebody pastes."""
@@ -68,19 +72,23 @@ class Catalogue:
         self._also = {fix.id: tuple(_compile(fix.id, pattern) for pattern in fix.also) for fix in self.fixes.values()}
         self._index: dict[str, _Entries] = {}
         self._noise: dict[str, _Entries] = {}
+        self._told: dict[str, _Entries] = {}
         keywords = list(KEYWORDS)
         literals = [*KEYWORDS, *WORDS]
         for fix in self.fixes.values():
             for symptom in fix.symptoms:
                 needs = _needs(fix.id, symptom)
                 literals += [text for texts in needs for text in texts]
-                entries = (self._noise if fix.harmless else self._index).setdefault(_gate(needs), {})
+                entries = self._of(fix).setdefault(_gate(needs), {})
                 for literal in _telling(needs):
                     entries.setdefault(literal, []).append((_compile(fix.id, symptom), fix.id))
                 if not any(all(_covered(text, keywords) for text in texts) for texts in needs):
                     keywords += [_unquoted(text) for text in needs[0]]
         self.keywords = tuple(keywords)
         self.kinds = Kinds(literals)
+
+    def _of(self, fix: Fix) -> dict[str, _Entries]:
+        return self._noise if fix.harmless else self._told if fix.told else self._index
 
     def noise(self, said: str) -> str:
         """The harmless row that this line belongs to, or ""."""
@@ -90,6 +98,14 @@ class Catalogue:
         """Ids of the fixes with a symptom in this line, each with the words that the symptom picked out of it."""
         return dict(sorted(_matches(self._index, said).items()))
 
+    def told(self, said: str) -> dict[str, Words]:
+        """The same for lines of mere information."""
+        return _matches(self._told, said)
+
+    def informs(self, fixes: Iterable[str]) -> bool:
+        """Whether lines of mere information tell these."""
+        return all(self.fixes[fix].told for fix in fixes)
+
     def supported(self, fix: str, lines: Iterable[str]) -> bool:
         """Whether one of the lines near the symptom speaks for this fix."""
         patterns = self._also[fix]
@@ -98,6 +114,10 @@ class Catalogue:
     def has_support(self, fix: str) -> bool:
         """Whether there are lines that would speak for this fix."""
         return bool(self._also[fix])
+
+    def needs_support(self, fix: str) -> bool:
+        """Whether the symptom says nothing without such a line."""
+        return self.fixes[fix].near
 
 
 @lru_cache(maxsize=4)
@@ -138,8 +158,23 @@ def _matches(index: dict[str, _Entries], said: str) -> dict[str, Words]:
             for pattern, fix in patterns:
                 match = None if fix in found else pattern.search(said)
                 if match:
-                    found[fix] = tuple((name, _plain(word)) for name, word in match.groupdict(default="").items())
+                    found[fix] = _words(match)
     return found
+
+
+def _words(match: re.Match[str]) -> Words:
+    """What the named groups matched; where a list of known names goes with an unknown one, the name that is meant."""
+    groups = match.groupdict(default="")
+    known = groups.pop("known", None)
+    if known is not None:
+        names = re.findall(r"\w+", known)
+        groups["close"] = next(iter(_close(groups["field"], names)), "")
+    return tuple((name, _plain(word) if word else "") for name, word in groups.items())
+
+
+def _close(name: str, names: list[str]) -> list[str]:
+    """Those that differ by a slip: a letter or two, or the case."""
+    return [one for one in names if one.lower() == name.lower()] or get_close_matches(name, names, 1, cutoff=_SLIP)
 
 
 def _covered(text: str, keywords: list[str]) -> bool:

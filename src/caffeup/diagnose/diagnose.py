@@ -41,14 +41,17 @@ def _take(segment: str, candidate: Candidate, known: Catalogue, notes: Notes) ->
     if not said:
         return False
     noise = known.noise(said)
-    if noise:
+    if noise and (candidate.ends or not known.fixes[noise].normal):
         notes.harmless(noise, candidate.number, text)
-    if noise or is_aside(said):
+    told = {} if noise else known.told(said)
+    if told:
+        notes.known(told, Event.other(candidate.number, text, said), candidate)
+    if noise or told or is_aside(said):
         return False
     hits = known.match(said)
     event = classify(candidate.number, text, said)
-    if hits:
-        notes.known(hits, event or Event.other(candidate.number, text, said), candidate)
-    elif event is not None:
+    if hits and notes.known(hits, event or Event.other(candidate.number, text, said), candidate):
+        return True
+    if event is not None:
         notes.unknown(event, candidate)
-    return bool(hits) or event is not None
+    return event is not None

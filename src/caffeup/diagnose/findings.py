@@ -47,16 +47,30 @@ def findings(notes: Notes, context: Context, facts: Facts, log: str) -> tuple[Fi
     """Known causes in the order of the log, then unknown errors that none of them explains, then harmless noise."""
     by_id = {fix.id: fix for fix in facts.fixes}
     found: dict[str, Finding] = {}
-    for seen in sorted(notes.seen.values(), key=lambda one: one.event.number):
+    for seen in _without_aftermath(notes):
         causes = _causes(seen, by_id, context)
         for cause in causes:
             if cause.fix.id not in found:
                 found[cause.fix.id] = _known(cause, causes, facts, context, log)
     for name in [name for name in found if set(by_id[name].follows) & set(found)]:
         del found[name]
-    strays = list(_strays(notes, found=bool(found), log=log))
+    strays = list(_strays(notes, found=any(not by_id[name].told for name in found), log=log))
     noise = [_noise(by_id[name], number, text, log) for name, (number, text) in notes.noise.items()]
     return (*found.values(), *strays, *noise)
+
+
+def _without_aftermath(notes: Notes) -> list[Seen]:
+    """In the order of the log; a crash only where nothing else tells of an error."""
+    seen = sorted(notes.seen.values(), key=lambda one: one.event.number)
+    before = [one for one in seen if one.event.kind is not Kind.CRASH]
+    if any(not one.informs for one in before) or _early(notes):
+        return before
+    return seen
+
+
+def _early(notes: Notes) -> list[Stray]:
+    """Unknown errors that are more than what another error looks like from outside."""
+    return [one for one in notes.strays.values() if one.event.kind not in _LATE and not _explained(one.event, notes)]
 
 
 def _causes(seen: Seen, by_id: dict[str, Fix], context: Context) -> list[_Cause]:
@@ -74,11 +88,13 @@ def _filled(fix: Fix, words: Words) -> Fix:
             text = text.replace(f"{{{name}}}", word)
         return text
 
+    lacking = [f"{{{name}}}" for name, word in words if not word]
     remedy = tuple(
         Advice(text=fill(one.text), commands=_whole(fill(command) for command in one.commands))
         if isinstance(one, Advice)
         else one
         for one in fix.remedy
+        if not (isinstance(one, Advice) and any(name in one.text for name in lacking))  # it is about what was not found
     )
     return msgspec.structs.replace(fix, title=fill(fix.title), cause=fill(fix.cause), remedy=remedy) if words else fix
 
@@ -92,10 +108,10 @@ def _known(cause: _Cause, causes: list[_Cause], facts: Facts, context: Context, 
     confidence, because = _confidence(cause, causes)
     return Finding(
         id=cause.fix.id,
-        severity=Severity.PROBLEM,
+        severity=Severity.WARNING if cause.fix.told else Severity.PROBLEM,
         title=cause.fix.title,
         why=cause.fix.cause,
-        evidence=(_evidence(cause.seen.event, log),),
+        evidence=(_evidence(cause.seen.event, log), *(_evidence(event, log) for event in cause.seen.others)),
         affects=cause.seen.event.file,
         remedies=remedies(cause.fix, facts, context),
         confidence=confidence,
@@ -125,10 +141,8 @@ def _among(cause: _Cause, causes: list[_Cause]) -> tuple[Confidence, str]:
     alone = cause is causes[0] and cause.rank() < causes[1].rank()
     if alone and not cause.fix.unsure:
         reasons = [*(["lines near it speak for this one"] if cause.supported else []), *cause.weight.holds]
-        return (
-            Confidence.LIKELY,
-            f"{count} the same, but {_list(tuple(reasons))}" if reasons else f"{count} the same; this one is better known",
-        )
+        if reasons:
+            return Confidence.LIKELY, f"{count} the same, but {_list(tuple(reasons))}"
     decides = f"; what decides: {cause.fix.decides}" if cause.fix.decides else ""
     return Confidence.UNSURE, f"{count} the same{decides}"
 

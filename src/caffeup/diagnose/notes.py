@@ -14,6 +14,7 @@ from caffeup.model.base import Value
 
 MOST_KNOWN = 64
 MOST_UNKNOWN = 64
+MOST_OTHERS = 4
 SHOWN_BEFORE = 3
 SHOWN_AFTER = 4
 
@@ -29,6 +30,10 @@ class Seen(Value, kw_only=True):
     support: tuple[str, ...] = ()
     """Those of ``fixes`` for which lines nearby speak."""
     times: int = 1
+    others: tuple[Event, ...] = ()
+    """Further lines in which the symptom picked out other words: a second library that is missing."""
+    informs: bool = False
+    """Whether the line is mere information."""
 
 
 class Stray(Value, kw_only=True):
@@ -55,17 +60,27 @@ class Notes:
         """A line that is noise."""
         self.noise.setdefault(fix, (number, text))
 
-    def known(self, hits: dict[str, Words], event: Event, candidate: Candidate) -> None:
-        """A line with a symptom of these fixes."""
+    def known(self, hits: dict[str, Words], event: Event, candidate: Candidate) -> bool:
+        """A line with a symptom of these fixes; False where all of them need a line nearby that is not there."""
+        support: Optional[tuple[str, ...]] = None
+        if any(map(self._catalogue.needs_support, hits)):
+            support = self._support(tuple(hits), candidate)
+            hits = {fix: words for fix, words in hits.items() if fix in support or not self._catalogue.needs_support(fix)}
+        if not hits:
+            return False
         fixes = tuple(hits)
         if event.stem and len(self.stems) < 1000:
             self.stems.add(event.stem)
         old = self.seen.get(fixes)
         if old is not None:
-            support = old.support if old.support or old.times > MOST_KNOWN else self._support(fixes, candidate)
-            self.seen[fixes] = msgspec.structs.replace(old, times=old.times + 1, support=support)
+            if support is None:
+                support = old.support if old.support or old.times > MOST_KNOWN else self._support(fixes, candidate)
+            others = (*old.others, event) if len(old.others) < MOST_OTHERS and _tells_more(old, hits, event) else old.others
+            self.seen[fixes] = msgspec.structs.replace(old, times=old.times + 1, support=old.support or support, others=others)
         elif len(self.seen) < MOST_KNOWN:
-            self.seen[fixes] = Seen(fixes=fixes, event=event, words=hits, support=self._support(fixes, candidate))
+            support = self._support(fixes, candidate) if support is None else support
+            self.seen[fixes] = Seen(fixes=fixes, event=event, words=hits, support=support, informs=self._catalogue.informs(fixes))
+        return True
 
     def unknown(self, event: Event, candidate: Candidate) -> None:
         """An error that no fix knows."""
@@ -84,8 +99,13 @@ class Notes:
         asked = [fix for fix in fixes if self._catalogue.has_support(fix)]
         if not asked:
             return ()
-        lines = [canonical(clean(candidate.raw)), *(canonical(clean(line)) for _, line in candidate.around())]
+        lines = [canonical(clean(candidate.raw)), *(canonical(clean(line.rpartition("\r")[2])) for _, line in candidate.around())]
         return tuple(fix for fix in asked if self._catalogue.supported(fix, lines))
+
+
+def _tells_more(old: Seen, hits: dict[str, Words], event: Event) -> bool:
+    """Whether the symptom picked out words that it had not yet."""
+    return hits != old.words and all(event.what != one.what for one in old.others)
 
 
 def _shown(candidate: Candidate) -> tuple[tuple[int, str], ...]:

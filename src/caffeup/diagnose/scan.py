@@ -73,6 +73,11 @@ class Candidate:
         self._lines = lines
         self._at = at
 
+    @property
+    def ends(self) -> bool:
+        """Whether the log ends with this line."""
+        return not any(line.strip() for line in self._lines[self._at + 1 :])
+
     def around(self, before: int = BEFORE, after: int = AFTER) -> list[tuple[int, str]]:
         """Numbered raw lines around this one, itself left out."""
         first, at = max(0, self._at - before), self._at
@@ -98,12 +103,21 @@ def candidates(lines: Iterable[str], keywords: tuple[str, ...], kinds: Kinds, lo
             block = "\n" + "\n".join(held[start:stop])
             if base + start <= BANNER:
                 look(block)
-            for at in sieve.hits(block):
+            hits = sieve.hits(block)
+            if not more:
+                hits = _with_last(hits, held[start:stop])
+            for at in hits:
                 yield Candidate(base + start + at, held, start + at, block)
             start = stop
         drop = max(0, start - BEFORE)
         held = held[drop:]
         start, base = start - drop, base + drop
+
+
+def _with_last(hits: list[int], lines: list[str]) -> list[int]:
+    """The line that a log ends with is always looked at: where a program hangs, it is the one that tells."""
+    last = next((at for at in range(len(lines) - 1, -1, -1) if lines[at].strip()), -1)
+    return hits if last < 0 or last in hits else [*hits, last]
 
 
 class _Sieve:

@@ -119,10 +119,16 @@ class Fix(Value, kw_only=True):
     """Where it was reported or read."""
     harmless: bool = False
     """Noise that is never the error."""
+    normal: bool = False
+    """Whether a run that goes well says it too: it is told only where the log ends with it."""
     unsure: bool = False
     """Whether the reports leave the cause open."""
     also: tuple[str, ...] = ()
     """Regular expressions for lines near the symptom that speak for this cause where several read alike."""
+    near: bool = False
+    """Whether it counts only where one of ``also`` matches such a line: for symptoms that say nothing by themselves."""
+    told: bool = False
+    """Whether lines of mere information tell it (a loss that is no number); shown as a warning."""
     decides: str = ""
     """What would tell this cause from others with the same symptom."""
     follows: tuple[str, ...] = ()
