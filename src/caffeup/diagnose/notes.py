@@ -104,8 +104,9 @@ class Notes:
 
 
 def _tells_more(old: Seen, hits: dict[str, Words], event: Event) -> bool:
-    """Whether the symptom picked out words that it had not yet."""
-    return hits != old.words and all(event.what != one.what for one in old.others)
+    """Whether the symptom picked out words that it had not yet, or the linker misses another library."""
+    new = hits != old.words or (event.what.startswith("cannot find -l") and event.what != old.event.what)
+    return new and all(event.what != one.what for one in old.others)
 
 
 def _shown(candidate: Candidate) -> tuple[tuple[int, str], ...]:
