@@ -20,6 +20,7 @@ from caffeup.facts.libraries import LibraryFile, LibraryRow
 from caffeup.facts.ranges import Range
 from caffeup.model.base import ComputeCapability, Value
 from caffeup.model.fix import Fix
+from caffeup.model.gpus import Figure, FigureFile
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -182,6 +183,11 @@ class Facts:
     def fix(self, name: str) -> Optional[Fix]:
         """The fix with this id."""
         return next((one for one in self.fixes if one.id == name), None)
+
+    @cached_property
+    def figures(self) -> tuple[Figure, ...]:
+        """The figures of the GPU table, explained, in its order."""
+        return self.reader.table("figures", FigureFile).figure
 
     # --- tables with questions of their own: their rows are values with methods -------------------------------
 

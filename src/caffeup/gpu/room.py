@@ -58,14 +58,15 @@ def _busy(card: Card, part: Optional[Instance], uses: Sequence[Use], computing: 
         return "1 process computes on it" if computing == 1 else f"{computing} processes compute on it"
     used = part.memory_used if part is not None else card.memory_used
     known = sum(one.memory_bytes or 0 for one in uses)
-    if used is not None and not card.shared_memory and not card.display_active and used - known > CONTEXT_BYTES:
+    own = card.lists_processes and not (card.shared_memory or card.display_active)  # the memory is its processes' alone
+    if own and used is not None and used - known > CONTEXT_BYTES:
         return f"{used >> 20} MiB of it are in use, by processes that cannot be seen here"
     if part is None and (card.utilisation or 0) >= BUSY_PERCENT and not (card.display_active or uses or card.shared_memory):
         return f"it is {card.utilisation} % busy, with processes that cannot be seen here"
     return ""
 
 
-class Choice(Value):
+class Choice(Value, kw_only=True):
     """What was chosen, and what speaks against each of the others."""
 
     room: Optional[Room] = None

@@ -13,7 +13,7 @@ from caffeup.model.base import Value
 from caffeup.model.gpus import Card, GpuNow, Instance, Kind, Listed, Presence, Process, Use
 
 
-class Around(Value):
+class Around(Value, kw_only=True):
     """What is known of the processes here."""
 
     processes: tuple[Process, ...] = ()

@@ -28,7 +28,7 @@ class Kind(Word):
         return self in {Kind.COMPUTE, Kind.BOTH, Kind.MPS}
 
 
-class Listed(Value):
+class Listed(Value, kw_only=True):
     """A process as the driver lists it: a number, in the driver's own count of processes."""
 
     pid: int
@@ -39,7 +39,7 @@ class Listed(Value):
     compute_instance: Optional[int] = None
 
 
-class Instance(Value):
+class Instance(Value, kw_only=True):
     """A part of a GPU that MIG made."""
 
     index: int
@@ -52,7 +52,7 @@ class Instance(Value):
     memory_free: Optional[int] = None
 
 
-class Card(Value):
+class Card(Value, kw_only=True):
     """One GPU's figures; None is what the card does not tell, and is shown as N/A."""
 
     index: int
@@ -104,7 +104,7 @@ class Card(Value):
     """The driver's words where this GPU does not answer: ``GPU is lost``."""
 
 
-class Reading(Value):
+class Reading(Value, kw_only=True):
     """One answer of NVIDIA's management library."""
 
     library: str = ""
@@ -116,7 +116,7 @@ class Reading(Value):
     cards: tuple[Card, ...] = ()
 
 
-class Process(Value):
+class Process(Value, kw_only=True):
     """A process as /proc shows it here."""
 
     pid: int
@@ -150,7 +150,7 @@ class Presence(Word):
     """In another PID namespace: its number means nothing here."""
 
 
-class Use(Value):
+class Use(Value, kw_only=True):
     """One process on one GPU."""
 
     pid: int
@@ -164,7 +164,7 @@ class Use(Value):
     process: Optional[Process] = None
 
 
-class Room(Value):
+class Room(Value, kw_only=True):
     """A GPU, or a part of one that MIG made, as something a program can be given."""
 
     index: int
@@ -188,7 +188,7 @@ class Room(Value):
         return str(self.index) if self.instance is None else f"{self.index}:{self.instance}"
 
 
-class GpuNow(Value):
+class GpuNow(Value, kw_only=True):
     """One GPU and who is on it."""
 
     card: Card
@@ -201,7 +201,7 @@ class GpuNow(Value):
         return any(not (room.busy or room.barred) for room in self.rooms)
 
 
-class Snapshot(Value):
+class Snapshot(Value, kw_only=True):
     """All GPUs at one moment."""
 
     schema: int = SCHEMA
@@ -233,7 +233,7 @@ class End(Word):
     """Nobody agreed."""
 
 
-class Ended(Value):
+class Ended(Value, kw_only=True):
     """One process of ``gpu kill``."""
 
     pid: int
@@ -243,7 +243,7 @@ class Ended(Value):
     user: str = ""
 
 
-class Freed(Value):
+class Freed(Value, kw_only=True):
     """What came back of one GPU's memory."""
 
     index: int
@@ -252,7 +252,7 @@ class Freed(Value):
     used_after: Optional[int] = None
 
 
-class Killed(Value):
+class Killed(Value, kw_only=True):
     """The result of ``gpu kill``."""
 
     schema: int = SCHEMA
@@ -260,7 +260,7 @@ class Killed(Value):
     memory: tuple[Freed, ...] = ()
 
 
-class Figure(Value):
+class Figure(Value, kw_only=True):
     """A row of figures.toml: one figure of the table, explained."""
 
     id: str
@@ -273,7 +273,7 @@ class Figure(Value):
     source: tuple[str, ...]
 
 
-class FigureFile(Value):
+class FigureFile(Value, kw_only=True):
     """figures.toml."""
 
     figure: tuple[Figure, ...] = ()
