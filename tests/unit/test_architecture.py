@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "plan": {"model", "facts", "plan"},
     "render": {"model", "facts", "bundle", "errors", "render"},
     "diagnose": {"model", "facts", "diagnose"},
+    "net": {"model", "facts", "errors", "net"},
 }
 PURE = ("model", "facts", "plan", "diagnose", "detect/parse", "gpu/")
 TOUCHES_DISK = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "exists", "is_file", "is_dir", "mkdir", "unlink"}
