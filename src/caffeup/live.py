@@ -146,7 +146,8 @@ class RealLive:
     def holders(self) -> tuple[tuple[Process, ...], int]:
         """One look at the open files of every process."""
         found, unseen = [], 0
-        for name in sorted((one for one in _listing(self._proc) if one.isdigit()), key=int):
+        ours = {self.pid, self._driver.pid}
+        for name in sorted((one for one in _listing(self._proc) if one.isdigit() and int(one) not in ours), key=int):
             held = self._held(int(name))
             if held is None:
                 unseen += 1
@@ -207,6 +208,15 @@ class RealLive:
         return plain(words.decode("utf-8", "replace"))
 
 
+def become(command: tuple[str, ...], env: Mapping[str, str]) -> None:
+    """Go on as this program, in the same process; returns only by an error: ``OSError``, ``ValueError``."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what is ignored stays so
+        signal.signal(number, signal.SIG_DFL)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execvpe(command[0], list(command), dict(env))  # noqa: S606 - the command is the user's own
+
+
 def plain(text: str) -> str:
     """A command line that can be shown: what a terminal would obey, or not show, is written out."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
@@ -250,6 +260,11 @@ class _Driver:
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = dict(env)
         self._child: Optional[subprocess.Popen[bytes]] = None
+
+    @property
+    def pid(self) -> int:
+        """Its own; 0 where it does not run."""
+        return self._child.pid if self._child is not None else 0
 
     def ask(self, seconds: float) -> Optional[Reading]:
         """One answer, or the error that there is none."""

@@ -36,6 +36,7 @@ class Looker:
 
         self._session = session
         self.live = live
+        self.env = session.host.env
         self._system: System = probe_system(session.host)
         self._graphics: Optional[tuple[Graphics, tuple[Finding, ...]]] = None
 

@@ -265,6 +265,8 @@ class Figure(Value, kw_only=True):
 
     id: str
     title: str
+    also: tuple[str, ...] = ()
+    """What nvidia-smi calls it."""
     meaning: str
     range: str
     normal: str
