@@ -129,7 +129,7 @@ class RealLive:
             fields = _stat(Path(f"{folder}/stat").read_bytes())
             uid = _uid(Path(f"{folder}/status").read_bytes())
         except (OSError, ValueError, IndexError, StopIteration):
-            return None
+            return Process(pid=pid) if _hidden(pid) else None
         started = int(fields[19])
         return Process(
             pid=pid,
@@ -332,6 +332,17 @@ def _exchange(child: subprocess.Popen[bytes], deadline: float) -> bytes:
             return b""
         said += data
     return bytes(said)
+
+
+def _hidden(pid: int) -> bool:
+    """Whether there is such a process of another user, which /proc was mounted not to show."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
 
 
 def _stat(data: bytes) -> list[str]:

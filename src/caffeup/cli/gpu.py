@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -72,7 +73,7 @@ def _show(snapshot: Snapshot, *, json: bool) -> None:
     if json:
         typer.echo(to_json(snapshot))
     elif error is None:
-        typer.echo("\n".join(lines(snapshot, show.width())))
+        typer.echo("\n".join(lines(snapshot, show.width(), whole=not sys.stdout.isatty())))
         if snapshot.findings:
             typer.echo("\n" + "\n".join(show.findings(snapshot.findings)))
     if error is not None:

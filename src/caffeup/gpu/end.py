@@ -23,9 +23,8 @@ def refusal(pid: int, process: Optional[Process], snapshot: Snapshot, *, own: in
         return "that is caffeup itself"
     if process.ended:
         return f"it has ended already (a zombie): no signal reaches it; its parent, process {process.parent}, has to take note"
-    others = process.uid != uid
-    if others and not force:
-        return f"it belongs to {process.user}: --force ends processes of other users too"
+    if process.uid != uid and not force:
+        return f"it belongs to {process.user or 'another user'}: --force ends processes of other users too"
     if process.nodes is None:
         return "its open files may not be seen, so it cannot be told whether it holds a GPU: do it as its owner or as root"
     if not holds_gpu(process.nodes):

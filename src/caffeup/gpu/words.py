@@ -33,21 +33,21 @@ def age(seconds: Optional[float]) -> str:
     return f"{hours} h {whole % 3600 // 60:02d}" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
-def table(snapshot: Snapshot, width: int) -> Iterator[str]:
-    """All of it, in lines of at most ``width`` columns."""
+def table(snapshot: Snapshot, width: int, *, whole: bool = False) -> Iterator[str]:
+    """All of it, in lines of at most ``width`` columns; with ``whole`` commands are not cut."""
     room = max(width, 40)
     if snapshot.release or snapshot.cuda:
         cuda = f", CUDA up to {snapshot.cuda}" if snapshot.cuda else ""
         yield cut(f"NVIDIA driver {snapshot.release or 'of unknown release'}{cuda}", room)
     for gpu in snapshot.gpus:
         yield ""
-        yield from one_gpu(gpu, room)
+        yield from one_gpu(gpu, room, whole=whole)
     for note in snapshot.notes:
         yield ""
         yield from textwrap.wrap(note, room)
 
 
-def one_gpu(gpu: GpuNow, width: int) -> Iterator[str]:
+def one_gpu(gpu: GpuNow, width: int, *, whole: bool = False) -> Iterator[str]:
     """One GPU: its figures, its parts, its processes."""
     card = gpu.card
     capability = f" ({card.compute_capability})" if card.compute_capability else ""
@@ -65,7 +65,7 @@ def one_gpu(gpu: GpuNow, width: int) -> Iterator[str]:
     for part, room in zip(card.instances, gpu.rooms):
         held = f"{mib(part.memory_used)} of {mib(part.memory_total)}"
         yield cut(f"  part {room.label}  {part.name.rpartition('MIG ')[2]}: {held} used; {_room_words(room)}", width)
-    yield from _processes(gpu, width)
+    yield from _processes(gpu, None if whole else width)
 
 
 def standing(gpu: GpuNow) -> str:
@@ -84,7 +84,8 @@ def _room_words(room: Room) -> str:
 
 def _figures(card: Card) -> Iterator[tuple[str, str]]:
     yield "memory", _memory(card)
-    yield "busy", f"GPU {_number(card.utilisation, ' %')}, memory traffic {_number(card.memory_utilisation, ' %')}"
+    busy = [f"GPU {_number(card.utilisation, ' %')}", f"memory traffic {_number(card.memory_utilisation, ' %')}"]
+    yield "busy", ", ".join([*busy, *(f"slowed by {why}" for why in card.slowed_by)])
     power = f"{_number(card.power_watts)} of {_number(card.power_limit_watts, ' W')}"
     clocks = f"{_number(card.clock_mhz)} of {_number(card.clock_max_mhz, ' MHz')}"
     state = [
@@ -93,7 +94,7 @@ def _figures(card: Card) -> Iterator[tuple[str, str]]:
         card.performance_state or f"P-state {NA}",
     ]
     state += [power if card.power_watts is not None else f"power {NA}", clocks if card.clock_mhz is not None else f"clocks {NA}"]
-    yield "state", ", ".join(state) + "".join(f"; slowed: {why}" for why in card.slowed_by)
+    yield "state", ", ".join(state)
     words = [f"persistence {_switch(card.persistence)}", f"display {_switch(card.display_active)}", f"ECC {_ecc(card)}"]
     yield "set", ", ".join([*words, f"MIG {_switch(card.mig)}", f"compute {card.compute_mode or NA}"])
     yield "bus", ", ".join(one for one in (card.bus or NA, card.uuid) if one)
@@ -113,7 +114,7 @@ def _ecc(card: Card) -> str:
     if not card.ecc:
         return _switch(card.ecc)
     many = card.ecc_uncorrected
-    return "on" if many is None else f"on: {many} error" if many == 1 else f"on: {many} errors"
+    return "on" if many is None else "1 error" if many == 1 else f"{many} errors"
 
 
 def _number(value: Optional[float], unit: str = "") -> str:
@@ -124,19 +125,20 @@ def _switch(value: Optional[bool]) -> str:  # noqa: FBT001
     return NA if value is None else "on" if value else "off"
 
 
-def _processes(gpu: GpuNow, width: int) -> Iterator[str]:
+def _processes(gpu: GpuNow, width: Optional[int]) -> Iterator[str]:
     if not gpu.uses:
         return
     rows = [(*_cells(use), _who(gpu, use)) for use in gpu.uses]
     widths = [max(len(row[i]) for row in (_HEAD, *rows)) for i in range(5)]
     for row in (_HEAD, *rows):
         cells = [f"{row[0]:>{widths[0]}}", f"{row[1]:<{widths[1]}}", f"{row[2]:>{widths[2]}}", f"{row[3]:>{widths[3]}}"]
-        yield cut("  " + "  ".join([*cells, f"{row[4]:<{widths[4]}}", row[5]]), width)
+        line = "  " + "  ".join([*cells, f"{row[4]:<{widths[4]}}", row[5]])
+        yield line if width is None else cut(line, width)
 
 
 def _cells(use: Use) -> tuple[str, str, str, str, str]:
     one = use.process
-    user = cut(one.user, 12) if one is not None else "?"
+    user = cut(one.user, 12) if one is not None and one.user else "?"
     return str(use.pid), user, age(one.age_seconds) if one is not None else "?", mib(use.memory_bytes), _LETTERS[use.kind]
 
 
@@ -151,7 +153,7 @@ def _who(gpu: GpuNow, use: Use) -> str:
     if use.presence is Presence.ZOMBIE:
         parent = use.process.parent if use.process is not None else 0
         return f"{where}(zombie: it has ended, and waits for its parent {parent})"
-    command = use.process.command if use.process is not None else ""
+    command = (use.process.command if use.process is not None else "") or "(another user's: /proc does not show it)"
     return f"{where}{'(context only) ' if use.context_only else ''}{command}"
 
 
