@@ -7,9 +7,8 @@ import re
 import shutil
 
 # The program as a command, in a shell's quotes or in a sentence; not its name alone, and not the end of a path.
-_OURS = re.compile(
-    r"(?<![\w./-])caffeup(?= (?:(?:up|detect|doctor|plan|configure|patch|build|verify|diagnose|env|clean)(?![\w-])|--\w))"
-)
+_COMMANDS = "up detect doctor plan configure patch build verify diagnose explain run gpu net env clean"
+_OURS = re.compile(rf"(?<![\w./-])caffeup(?= (?:(?:{_COMMANDS.replace(' ', '|')})(?![\w-])|--\w))")
 
 
 def name() -> str:

@@ -14,7 +14,7 @@ from typing import Any, Callable
 import typer
 
 from caffeup import __version__
-from caffeup.cli import build, called, clean, configure, detect, diagnose, doctor, env, patch, plan, up, verify
+from caffeup.cli import build, called, clean, configure, detect, diagnose, doctor, env, explain, gpu, patch, plan, up, verify
 
 app = typer.Typer(
     name="caffeup",
@@ -73,6 +73,7 @@ for _command in (
     build.build,
     verify.verify,
     diagnose.diagnose,
+    explain.explain,
     env.env,
     clean.clean,
 ):
@@ -80,6 +81,11 @@ for _command in (
 for _patch_command in (patch.list_, patch.preview, patch.apply, patch.status, patch.diff, patch.revert):
     patch.app.command(_patch_command.__name__.rstrip("_"), short_help=summary(_patch_command))(guarded(_patch_command))
 app.add_typer(patch.app, short_help=patch.app.info.help)
+for _gpu_command in (gpu.explain, gpu.free, gpu.kill):
+    gpu.app.command(_gpu_command.__name__, short_help=summary(_gpu_command))(guarded(_gpu_command))
+gpu.app.command("run", short_help=summary(gpu.run), context_settings={"allow_interspersed_args": False})(guarded(gpu.run))
+gpu.app.callback(invoke_without_command=True)(guarded(gpu.table))
+app.add_typer(gpu.app, short_help=gpu.app.info.help)
 
 
 def main(arguments: list[str]) -> int:

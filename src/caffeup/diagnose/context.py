@@ -171,7 +171,7 @@ def weigh(fix: Fix, context: Context) -> Weight:
         wanted = getattr(when, name)
         if wanted:
             version = context.versions.get(name)
-            said = f"{_NAMES.get(name, name)} {version}" if version else _NAMES.get(name, name)
+            said = f"{NAMES.get(name, name)} {version}" if version else NAMES.get(name, name)
             put(said, _in_range(version, wanted))
     _put_words(when, context, put)
     if context.markers is not None:
@@ -183,7 +183,7 @@ def weigh(fix: Fix, context: Context) -> Weight:
     return Weight(holds=tuple(holds), fails=tuple(fails), open=tuple(unknown))
 
 
-_NAMES = {
+NAMES = {
     "cuda": "CUDA",
     "cudnn": "cuDNN",
     "opencv": "OpenCV",

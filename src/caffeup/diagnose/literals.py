@@ -44,7 +44,7 @@ def _sequence(pattern: str, at: int) -> tuple[Needs, int]:
 
     while at < len(pattern) and pattern[at] not in "|)":
         text, inner, at = _atom(pattern, at)
-        least, at, repeated = _quantifier(pattern, at)
+        least, at, repeated = quantifier(pattern, at)
         if text and least and not repeated:
             run += text
             continue
@@ -64,7 +64,7 @@ def _atom(pattern: str, at: int) -> tuple[str, Needs, int]:
         escaped = pattern[at + 1]
         return ("" if escaped in _CLASSES else escaped), [], at + 2
     if char == "[":
-        return "", [], _end_of_set(pattern, at)
+        return "", [], end_of_set(pattern, at)
     if char == "(":
         return _group(pattern, at)
     return ("" if char in ".^$" else char), [], at + 1
@@ -86,7 +86,8 @@ def _group(pattern: str, at: int) -> tuple[str, Needs, int]:
     return "", needs if counts else [], end + 1
 
 
-def _end_of_set(pattern: str, at: int) -> int:
+def end_of_set(pattern: str, at: int) -> int:
+    """Behind the closing bracket."""
     at += 2 if pattern[at + 1] == "^" else 1
     at += pattern[at] == "]"
     while pattern[at] != "]":
@@ -94,7 +95,7 @@ def _end_of_set(pattern: str, at: int) -> int:
     return at + 1
 
 
-def _quantifier(pattern: str, at: int) -> tuple[int, int, bool]:
+def quantifier(pattern: str, at: int) -> tuple[int, int, bool]:
     """How often at least, where it ends, and whether there was one."""
     if at >= len(pattern) or pattern[at] not in "?*+{":
         return 1, at, False

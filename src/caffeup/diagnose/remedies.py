@@ -46,11 +46,11 @@ def _joined(found: tuple[Remedy, ...]) -> tuple[Remedy, ...]:
 
 def _remedy(one: AnyRemedy, facts: Facts, context: Context) -> Remedy:
     if isinstance(one, Advice):
-        commands = tuple(_here(command, context) for command in one.commands)
-        return Remedy(text=_here(one.text, context), commands=commands, by_caffeup=any(map(_ours, commands[:1])))
+        commands = tuple(here(command, context) for command in one.commands)
+        return Remedy(text=here(one.text, context), commands=commands, by_caffeup=any(map(_ours, commands[:1])))
     if isinstance(one, Install):
         return _install(one.library, facts, context)
-    return Remedy(text=_words(one), commands=(_here(f"caffeup up {TREE}", context),), by_caffeup=True)
+    return Remedy(text=_words(one), commands=(here(f"caffeup up {TREE}", context),), by_caffeup=True)
 
 
 def _ours(command: str) -> bool:
@@ -78,7 +78,8 @@ def _few(names: tuple[str, ...]) -> str:
     return ", ".join(names) if len(names) <= SHOWN else f"{', '.join(names[:SHOWN])} and {len(names) - SHOWN} more headers"
 
 
-def _here(text: str, context: Context) -> str:
+def here(text: str, context: Context) -> str:
+    """The text with the tree that is meant."""
     if not context.tree:  # it finds a tree below the current folder by itself
         text = _NAMED.sub(r"\1", text)
     return _PIECE.sub(lambda _: _tree(context), text)

@@ -19,6 +19,7 @@ from caffeup.facts.forks import Feature, Fork, ForkFile
 from caffeup.facts.libraries import LibraryFile, LibraryRow
 from caffeup.facts.ranges import Range
 from caffeup.model.base import ComputeCapability, Value
+from caffeup.model.explanation import Explained, ExplainedFile
 from caffeup.model.fix import Fix
 from caffeup.model.gpus import Figure, FigureFile
 
@@ -188,6 +189,11 @@ class Facts:
     def figures(self) -> tuple[Figure, ...]:
         """The figures of the GPU table, explained, in its order."""
         return self.reader.table("figures", FigureFile).figure
+
+    @cached_property
+    def explained(self) -> tuple[Explained, ...]:
+        """Findings that are no fixes, explained."""
+        return self.reader.table("findings", ExplainedFile).finding
 
     # --- tables with questions of their own: their rows are values with methods -------------------------------
 
