@@ -256,7 +256,7 @@ def test_only_what_other_settings_touch_is_removed(tmp_path: Path, changes: dict
     for name in names:
         path = tmp_path / ".b_release" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"x")
+        path.write_bytes(b"\x7fELF")
     stale = remove_stale(tmp_path, prints(**changes), variables)
     left = {str(path.relative_to(tmp_path / ".b_release")) for path in (tmp_path / ".b_release").rglob("*") if path.is_file()}
     assert names - left == gone
@@ -268,11 +268,25 @@ def test_only_what_other_settings_touch_is_removed(tmp_path: Path, changes: dict
     ("names", "said"), [({"python/caffe/proto/caffe_pb2.py"}, 0), ({"python/caffe/proto/caffe_pb2.py", ".b_release/a.o"}, 2)]
 )
 def test_modules_that_came_with_a_tree_are_made_anew_without_a_word(tmp_path: Path, names: set[str], said: int) -> None:
-    for name in names:
+    for name in (*names, "src/caffe/proto/caffe.proto"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).touch()
     assert remove_stale(tmp_path, prints(), Variables(values={"BUILD_DIR": ".b_release"})).files == said
     assert not any((tmp_path / name).exists() for name in names)
+
+
+def test_what_no_build_makes_stays_in_its_folder(tmp_path: Path) -> None:
+    """A snapshot's name holds ``.so``, and weights may be called ``.bin``."""
+    mine = (
+        *(".build_release/lenet_iter_10.solverstate", ".build_release/tools/weights.bin", ".build_release/notes.sorted.txt"),
+        *("python/mine/_nms.so", "python/caffe/proto/mine_pb2.py", ".build_release/lib/linker.so"),
+    )
+    for name in mine:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    assert remove_debris(tmp_path) == ()
+    remove_stale(tmp_path, prints(), Variables(values={"BUILD_DIR": ".build_release"}))
+    assert all((tmp_path / name).read_text() == "mine" for name in mine)
 
 
 def test_the_environment_for_make() -> None:

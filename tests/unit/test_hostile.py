@@ -147,6 +147,7 @@ def test_clean_puts_back_what_came_with_the_tree_and_was_built_over(tiny: Path, 
     keep_what_came(tiny, tiny / ".caffeup")
     products_of_a_build(tiny)
     (proto / "other_pb2.py").write_text("built")
+    (tiny / "src" / "caffe" / "proto" / "other.proto").touch()
     keep_what_came(tiny, tiny / ".caffeup")
     assert main(["clean", str(tiny), how, "--yes"]) == 0
     assert {path.name: path.read_text() for path in proto.iterdir()} == {"caffe_pb2.py": "came", "__init__.py": ""}

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Optional
 
 from caffeup.app.laying_out import cuda_home, remove_cuda
-from caffeup.app.session import Session
-from caffeup.app.state import FOLDER, exclusive, load_state
+from caffeup.app.removal import Removal
+from caffeup.app.session import Session, require_tree
+from caffeup.app.state import FOLDER, State, exclusive, load_state, save_state
+from caffeup.app.treework import last_plan
 from caffeup.app.ui import Ui
-from caffeup.build.came import kept, put_back
-from caffeup.errors import CaffeupError, UsageError
+from caffeup.build import products as made
+from caffeup.build.came import KEPT, forget, kept, put_back
+from caffeup.errors import CaffeupError
 from caffeup.model.base import Value
+from caffeup.model.outcome import PatchState
 from caffeup.patch import engine
 from caffeup.plan.wheels import size
-from caffeup.source.checkout import tracked
+from caffeup.source.checkout import read_checkout, tracked
 
 _LOGS = ("logs", "tmp")
+_FOR_THE_WAY_BACK = ("ledger.json", "undo")
+_OURS = (
+    *(*_LOGS, *_FOR_THE_WAY_BACK, KEPT, f"{KEPT}.new", "ccache", "fingerprint.json", "journal.json", "origin.json"),
+    *("plan.json", "state.json", "tests-left-out.json", "tests-left-out.settings", "times.json"),
+)
+"""What caffeup keeps in its folder; what else lies there is not caffeup's, or in the ledger."""
 
 
 class Size(Value):
@@ -33,9 +42,10 @@ class Size(Value):
 
 def sizes(session: Session, root: Path) -> tuple[Size, ...]:
     """What was built, logs, the rest of what caffeup keeps, and the CUDA that all trees share."""
+    require_tree(root)
     home = root / FOLDER
     logs = sum(_size(home / name) for name in _LOGS)
-    found = [Size(what="products", path=str(path), bytes=_size(path)) for path in _products(session, root)]
+    found = [Size(what="products", path=str(path), bytes=_size(path)) for path in _built(session, root)]
     found.append(Size(what="logs", path=str(home / "logs"), bytes=logs))
     found.append(Size(what="kept by caffeup", path=str(home), bytes=max(_size(home) - logs, 0)))
     found += [shared] if (shared := cuda_size(session)) is not None else []
@@ -64,73 +74,161 @@ def _require_consent(ui: Ui, question: str) -> None:
 
 
 def clean_tree(session: Session, ui: Ui, root: Path, *, products: bool, logs: bool, everything: bool) -> Iterator[str]:
-    """Remove what is asked for, after a question; say what was removed."""
+    """Remove what is asked for, after a question; say what was removed, and what was not as somebody else made it.
+
+    Killed at any point, the next run goes on with what is left. What cannot be removed is a ``DiskError`` at the end.
+    """
+    require_tree(root)
     if not (root / FOLDER).is_dir():
-        raise UsageError(f"caffeup has made nothing in {root}.")
+        yield f"caffeup has made nothing in {root}"
+        return
     what = (
         "everything that caffeup made"
         if everything
         else " and ".join(w for w, on in (("what was built", products), ("logs", logs)) if on)
     )
     _require_consent(ui, f"Remove {what} in {root}?")
+    removal = Removal(root)
     with exclusive(root):
         if products or everything:
-            for path in _products(session, root):
-                _remove(path)
-                yield f"removed {path}"
-            put_back(root, root / FOLDER)
-            _prune(root / "distribute")
-            for folder in (root / "python").glob("*/proto"):
-                _prune(folder)
-            for name in ("state.json", "fingerprint.json"):  # what is in the tree now is no product of these settings
-                (root / FOLDER / name).unlink(missing_ok=True)
+            yield from _remove_products(session, root, removal)
         if logs or everything:
             for name in _LOGS:
-                _remove(root / FOLDER / name)
+                removal.whole(root / FOLDER / name)
             yield f"removed logs in {root / FOLDER}"
-        if everything:
-            engine.revert(str(root))
-            yield "took out everything that was put into the tree"
-    if everything:
-        _remove(root / FOLDER)
-        yield f"removed {root / FOLDER}"
+        if everything and not removal.refused:
+            yield from _take_out(root, removal)
+    removal.require_done()
 
 
-def _products(session: Session, root: Path) -> tuple[Path, ...]:
+def _remove_products(session: Session, root: Path, removal: Removal) -> Iterator[str]:
+    """The state is forgotten first, or the next run would take half of a build for a whole one; the fingerprint goes last."""
+    state = load_state(root)
+    with_distribute = tuple(stage for stage in state.stages if stage.name == "distribute")
+    save_state(root, State(request=state.request, stages=with_distribute))
+    for path in _built(session, root):
+        if path.is_dir() and not _is_link_to_build(path):
+            yield from removal.of(path, _copies(path, root) if path.name == "distribute" else _made(path))
+        else:
+            yield from removal.whole(path)
+    _prune(root / "distribute")
+    for folder in (root / "python").glob("*/proto"):
+        _prune(folder)
+    if removal.refused:
+        return
+    yield from _elsewhere(root, _build_name(session, root))
+    checkout = read_checkout(root)
+    touched = {*checkout.changed, *checkout.missing} if checkout else set()
+    put_back(root, root / FOLDER, leave=tuple(root / name for name in tracked(root) - touched))
+    _prune(root / "distribute")
+    save_state(root, State(request=state.request))
+    (root / FOLDER / "fingerprint.json").unlink(missing_ok=True)
+    forget(root / FOLDER)
+
+
+def _take_out(root: Path, removal: Removal) -> Iterator[str]:
+    """Patches, then what caffeup keeps; the way back stays where a patched file was changed since, and so is kept."""
+    changed = sorted({path for one in engine.revert(str(root)) if one.state is PatchState.EDITED for path in one.files})
+    yield "took out everything that was put into the tree" + (", but for what was changed since:" if changed else "")
+    yield from (f"  kept {path}" for path in changed)
+    home = root / FOLDER
+    for name in _OURS:
+        if not (changed and name in _FOR_THE_WAY_BACK):
+            removal.whole(home / name)
+    for folder in ("include", "lib"):
+        _prune(home / folder)
+    others = [path.name for path in sorted(home.iterdir()) if path.name not in {".gitignore", "lock", "holder"}]
+    if changed:
+        yield f"kept {home}: it has what stood there before (caffeup patch status)"
+    elif others:
+        yield f"kept {home}: somebody put {', '.join(others)} there"
+    else:
+        for name in (".gitignore", "holder", "lock"):
+            removal.whole(home / name)
+        home.rmdir()
+        yield f"removed {home}"
+
+
+def _built(session: Session, root: Path) -> tuple[Path, ...]:
     """What caffeup's builds made; nothing outside the tree, nothing that came with it, and nothing where caffeup never built.
 
     The Makefile builds into a folder with a dot and makes ``build`` a link to it: a folder of that name is somebody else's.
     """
     if not (root / FOLDER / "fingerprint.json").is_file():
         return ()
-    found = [*_built(root, session.tree(root).build_dir or "build"), *sorted((root / "python").glob("*/_caffe.so"))]
-    found += _generated(root)
+    found: list[Path] = []
     if any(stage.name == "distribute" for stage in load_state(root).stages):
-        found.append(root / "distribute")
+        found.append(root / "distribute")  # first: it holds copies, which are told by what they are copies of
+    found += [*_folders(root, _build_name(session, root)), *made.modules(root), *_generated(root)]
     came = {*kept(root, root / FOLDER), *(root / name for name in tracked(root))}
-    inside = [path for path in found if Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(root))]
+    inside = [path for path in found if _in(root, path)]
     return tuple(path for path in inside if path not in came and (path.is_symlink() or path.exists()))
 
 
-def _built(root: Path, named: str) -> list[Path]:
-    """Links and the folders that they lead to: that of the Makefile's name, and ``build``, which caffeup adds to it."""
+def _in(root: Path, path: Path) -> bool:
+    """Whether it stands in the tree, and a folder's content too."""
+    top = os.path.realpath(root)
+    lies = path if path.is_dir() and not _is_link_to_build(path) else path.parent
+    return Path(os.path.realpath(lies)).is_relative_to(top)
+
+
+def _build_name(session: Session, root: Path) -> str:
+    """What the Makefile calls its link to the products; the plan still tells where the tree is no longer whole."""
+    with suppress(CaffeupError):
+        return last_plan(root).build_dir
+    with suppress(CaffeupError):
+        return session.tree(root).build_dir or "build"
+    return "build"
+
+
+def _folders(root: Path, named: str) -> list[Path]:
+    """The folders that a Makefile builds into, that of its name and of ``build``, and the links to them."""
     links, folders = [], []
     for name in dict.fromkeys((named, "build")):
-        target = ""
-        if (root / name).is_symlink():
+        if _is_link_to_build(root / name):
             links.append(root / name)
-            target = os.readlink(root / name)  # noqa: PTH115
-        folders.append(root / (target if target.startswith(".") and "/" not in target else f".{name}_release"))
-    return list(dict.fromkeys((*links, *folders)))
+            folders.append(root / os.readlink(root / name))  # noqa: PTH115
+        else:
+            folders.append(root / f".{name}_release")
+    return list(dict.fromkeys((*folders, *links)))
+
+
+def _is_link_to_build(path: Path) -> bool:
+    """Whether make made it: make's own are relative, to a folder with a dot beside it."""
+    target = os.readlink(path) if path.is_symlink() else ""  # noqa: PTH115
+    return target.startswith(".") and "/" not in target
+
+
+def _elsewhere(root: Path, named: str) -> Iterator[str]:
+    """Folders of the build that somebody put elsewhere, by a link."""
+    for path in _folders(root, named):
+        if path.is_symlink() and not _in(root, path):
+            yield f"kept {path}: it leads out of the tree, to {os.path.realpath(path)}"
+
+
+def _made(build: Path) -> Iterator[Path]:
+    yield from (path for path, _ in made.files(build))
+    yield from made.links(build)
+
+
+def _copies(distribute: Path, root: Path) -> Iterator[Path]:
+    """Of what lies in the folder to distribute, what is a product or stands in the tree too."""
+    yield from _made(distribute)
+    for place, _, names in os.walk(distribute):
+        for name in names:
+            path = Path(place, name)
+            inside = path.relative_to(distribute)
+            if (root / inside).is_file() or (root / "src" / "caffe" / inside).is_file() or name.endswith((".pyc", "_pb2.py")):
+                yield path
 
 
 def _generated(root: Path) -> Iterator[Path]:
-    """Python modules that protoc made, and the empty ``__init__.py`` that the Makefile puts beside them."""
-    for module in sorted((root / "python").glob("*/proto/*_pb2.py")):
-        yield module
+    """Python modules that protoc made, after the empty ``__init__.py`` that the Makefile puts beside them."""
+    for module in made.generated(root):
         beside = module.with_name("__init__.py")
         if beside.is_file() and not beside.stat().st_size:
             yield beside
+        yield module
 
 
 def _prune(folder: Path) -> None:
@@ -153,10 +251,3 @@ def _size(path: Path) -> int:
             except OSError:
                 continue
     return total
-
-
-def _remove(path: Path) -> None:
-    if path.is_symlink() or path.is_file():
-        path.unlink(missing_ok=True)
-    elif path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)

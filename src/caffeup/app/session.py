@@ -53,6 +53,12 @@ def looks_like_a_tree(folder: Path) -> bool:
     return (folder / "src" / "caffe").is_dir() or (folder / FOLDER / "origin.json").is_file()
 
 
+def require_tree(folder: Path) -> None:
+    """Raise ``SourceError`` for a folder that is no tree, and in which caffeup never was."""
+    if not looks_like_a_tree(folder) and not (folder / FOLDER).is_dir():
+        raise SourceError(f"{folder} is not a Caffe tree.", advice="Name the folder that holds src/caffe.")
+
+
 def find_tree(named: str) -> Path:
     """The tree that is meant: the one named, the current folder, or the only one right below it."""
     if named:

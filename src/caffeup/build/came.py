@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 KEPT = "came"
@@ -33,13 +33,24 @@ def kept(root: Path, ours: Path) -> tuple[Path, ...]:
     return tuple(path for path in _kept(root, ours / KEPT) if Path(os.path.realpath(path.parent)).is_relative_to(inside))
 
 
-def put_back(root: Path, ours: Path) -> None:
-    """Everything that was kept, as it came."""
+def put_back(root: Path, ours: Path, leave: Collection[Path] = ()) -> None:
+    """Everything that was kept, as it came, but for what is to be left; where nothing was built since, only what is gone."""
+    built = (ours / "fingerprint.json").is_file()
     for path in kept(root, ours):
         copy = ours / KEPT / path.relative_to(root)
+        if path in leave or (path.exists() and not built):
+            continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         shutil.copy2(copy, path, follow_symlinks=False)
+
+
+def forget(ours: Path) -> None:
+    """After all is put back: what is in the tree from now on is looked at anew before the next build."""
+    if (ours / KEPT).is_dir():
+        shutil.rmtree(ours / f"{KEPT}.new", ignore_errors=True)
+        (ours / KEPT).rename(ours / f"{KEPT}.new")
+    shutil.rmtree(ours / f"{KEPT}.new", ignore_errors=True)
 
 
 def _kept(root: Path, folder: Path) -> Iterator[Path]:

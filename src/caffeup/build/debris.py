@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
 from pathlib import Path
+
+from caffeup.build import products
 
 _ELF = b"\x7fELF"
 
@@ -37,15 +38,6 @@ def whole_dependencies(path: Path) -> bool:
     return raw.endswith(b"\n") and b"\0" not in raw
 
 
-def _products(folder: Path) -> Iterator[Path]:
-    for where, _, names in os.walk(folder):
-        for name in names:
-            if name.endswith((".o", ".d", ".bin", ".testbin", ".pb.cc", ".pb.h")) or ".so" in name:
-                path = Path(where, name)
-                if not path.is_symlink():
-                    yield path
-
-
 def _damaged(path: Path) -> bool:
     if path.suffix == ".d":
         return not whole_dependencies(path)
@@ -64,15 +56,15 @@ def remove_debris(root: Path) -> tuple[str, ...]:
     """
     removed: list[str] = []
     for folder in sorted(root.glob(".*_release")) + sorted(root.glob(".*_debug")):
-        for path in _products(folder):
-            if not _damaged(path):
+        for path, kind in products.files(folder):
+            if kind == "told" or path.suffix == ".a" or not _damaged(path):
                 continue
             victims = [path, path.with_suffix(".o")] if path.suffix == ".d" else [path]
             for victim in victims:
                 if victim.exists():
                     victim.unlink()
                     removed.append(victim.relative_to(root).as_posix())
-    for extension in root.glob("python/*/_*.so"):
+    for extension in products.modules(root):
         if not whole_elf(extension):
             extension.unlink()
             removed.append(extension.relative_to(root).as_posix())

@@ -10,6 +10,7 @@ from typing import Optional
 
 import msgspec
 
+from caffeup.build import products
 from caffeup.build.makefile import Variables
 from caffeup.disk import read_plain, write_atomically
 from caffeup.model.base import Value, from_json, to_json
@@ -147,32 +148,10 @@ def _read(where: Path) -> Optional[Fingerprint]:
 
 
 def _stale_files(root: Path, kinds: tuple[str, ...], variables: Variables) -> Iterator[Path]:
-    build = root / variables.build_dir
-    for path in _files(build):
-        if _kind(path.relative_to(build).as_posix()) in kinds:
+    for path, kind in products.files(root / variables.build_dir):
+        if kind in kinds:
             yield path
-    for path in root.glob("python/*/_*.so"):
-        if "python" in kinds:
-            yield path
-    for path in root.glob("python/*/proto/*_pb2.py"):
-        if "protoc" in kinds:
-            yield path
-
-
-def _files(build: Path) -> Iterator[Path]:
-    for where, _, names in os.walk(build):
-        for name in names:
-            path = Path(where, name)
-            if not path.is_symlink():
-                yield path
-
-
-def _kind(inside: str) -> str:
-    """Which settings a product depends on; empty for what is no product."""
-    if inside.endswith((".pb.h", ".pb.cc")):
-        return "protoc"
-    if inside.endswith((".bin", ".testbin", ".a")) or ".so" in inside.rpartition("/")[2]:
-        return "link"
-    if inside.endswith((".o", ".d")):
-        return "cuda" if inside.startswith("cuda/") else "cxx"
-    return ""
+    if "python" in kinds:
+        yield from products.modules(root)
+    if "protoc" in kinds:
+        yield from products.generated(root)

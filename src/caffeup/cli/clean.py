@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -31,15 +32,27 @@ def clean(
     from caffeup.model.base import to_json
 
     session, ui = Session(), Terminal(yes=yes)
+    asked = products or logs or everything
+    done: list[str] = []
     if cuda:
-        for line in clean_cuda(session, ui):
-            typer.echo(line)
-        if not (tree or products or logs or everything):
+        done += _said(clean_cuda(session, ui), json=json)
+    if tree or asked or not cuda:
+        root = find_tree(tree)
+        if not asked:
+            found = sizes(session, root)
+            rows = [(s.what, show.size(s.bytes), s.path) for s in found]
+            lines = list(show.table(rows)) or [f"caffeup has made nothing in {root}"]
+            typer.echo(to_json(found) if json else "\n".join(lines))
             return
-    root = find_tree(tree)
-    if not (products or logs or everything):
-        found = sizes(session, root)
-        typer.echo(to_json(found) if json else "\n".join(show.table([(s.what, show.size(s.bytes), s.path) for s in found])))
-        return
-    for line in clean_tree(session, ui, root, products=products, logs=logs, everything=everything):
-        typer.echo(line)
+        work = clean_tree(session, ui, root, products=products, logs=logs, everything=everything)
+        done += _said(work, json=json)
+    if json:
+        typer.echo(to_json(tuple(done)))
+
+
+def _said(lines: Iterable[str], *, json: bool) -> Iterable[str]:
+    """Each line as soon as it is known; for JSON they are gathered."""
+    for line in lines:
+        if not json:
+            typer.echo(line)
+        yield line
