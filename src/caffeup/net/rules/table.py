@@ -16,7 +16,7 @@ _LIKE_THE_BOTTOM = (
 RULES: MappingProxyType[str, Rule] = MappingProxyType(
     {
         **dict.fromkeys(_LIKE_THE_BOTTOM, common.same),
-        **dict.fromkeys(("Convolution", "DepthwiseConvolution"), vision.convolution),
+        **dict.fromkeys(("ConvolutionDepthwise", "DepthwiseConvolution"), vision.depthwise),
         **dict.fromkeys(("EuclideanLoss", "SigmoidCrossEntropyLoss", "SmoothL1Loss"), losses.of_pairs),
         **dict.fromkeys(("HingeLoss", "InfogainLoss", "MultinomialLogisticLoss"), losses.loss),
         **dict.fromkeys(("Silence", "HDF5Output"), common.nothing),
@@ -28,7 +28,7 @@ RULES: MappingProxyType[str, Rule] = MappingProxyType(
         "Bias": common.bias,
         "Concat": common.concat,
         "ContrastiveLoss": losses.contrastive,
-        "ConvolutionDepthwise": vision.channelwise,
+        "Convolution": vision.convolution,
         "Crop": common.crop,
         "Data": data.database,
         "Deconvolution": vision.deconvolution,

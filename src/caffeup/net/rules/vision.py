@@ -29,12 +29,16 @@ def deconvolution(case: Case) -> Out:
     return Out(tops=tops, params=_with_bias(block, (channels, many // group, *window.kernel), many))
 
 
-def channelwise(case: Case) -> Out:
-    """ConvolutionDepthwise: as many outputs as inputs, whatever num_output says."""
+def depthwise(case: Case) -> Out:
+    """Convolution of each channel with kernels of its own; group and num_output are those of the channels where missing."""
     block, axis, channels = _convolved(case)
+    many, group = block.integer("num_output", channels), block.integer("group", channels)
+    if group != channels:
+        raise Wrong(f"it needs as many groups as channels, {channels}, and group is {group}", "group")
+    _check_groups(channels, many, group)
     window = Window(block, len(case.first) - axis - 1)
-    tops = tuple((*shape[: axis + 1], *window.reduced(shape[axis + 1 :])) for shape in case.bottoms)
-    return Out(tops=tops, params=_with_bias(block, (channels, 1, *window.kernel), channels))
+    tops = tuple((*shape[:axis], many, *window.reduced(shape[axis + 1 :])) for shape in case.bottoms)
+    return Out(tops=tops, params=_with_bias(block, (many, 1, *window.kernel), many))
 
 
 def im2col(case: Case) -> Out:
