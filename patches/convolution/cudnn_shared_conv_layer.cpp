@@ -72,6 +72,7 @@ class Shared {
   void* workspace() const { return workspace_; }
   // The most that an algorithm may take.
   size_t limit() const { return limit_; }
+  int multiprocessors() const { return multiprocessors_; }
 
   // Whether the workspace is that large, now.
   bool Reserve(size_t bytes) {
@@ -100,6 +101,10 @@ class Shared {
     CUDA_CHECK(cudaMemGetInfo(&free_bytes, &all_bytes));
     const size_t most = 256 << 20;
     limit_ = std::min(most, all_bytes / 32);
+    int device;
+    CUDA_CHECK(cudaGetDevice(&device));
+    CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors_,
+        cudaDevAttrMultiProcessorCount, device));
   }
 
   static void* Allocate(size_t bytes) {
@@ -114,6 +119,7 @@ class Shared {
   cudnnHandle_t handle_;
   void* workspace_;
   size_t size_, limit_;
+  int multiprocessors_;
 
   DISABLE_COPY_AND_ASSIGN(Shared);
 };
@@ -155,7 +161,40 @@ cudnnStatus_t Size(cudnnHandle_t handle, const SharedConv& s,
       s.conv, s.bottom, algorithm, bytes);
 }
 
-// The first that cuDNN can do within the limit and the memory that is left.
+// Winograd's transforms lose digits as kernels grow: cuDNN 9.14 is off by 2e-6
+// with 3x3, and by 4e-4 (forward) to 9e-4 (weights) with 5x5.
+bool IsExact(cudnnConvolutionFwdAlgo_t algorithm, int kernel) {
+  return kernel <= 3 ||
+      algorithm != CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED;
+}
+
+bool IsExact(cudnnConvolutionBwdFilterAlgo_t algorithm, int kernel) {
+  return kernel <= 3 ||
+      algorithm != CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED;
+}
+
+bool IsExact(cudnnConvolutionBwdDataAlgo_t algorithm, int kernel) {
+  return kernel <= 3 ||
+      algorithm != CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED;
+}
+
+// cuDNN 9 puts IMPLICIT_PRECOMP_GEMM first, but takes the host 100 us for a
+// call of it with a 1x1 kernel, against 20 for IMPLICIT_GEMM. The GPU does the
+// work below in about that time (a third of what its multiprocessors could).
+bool IsSlowToCall(cudnnConvolutionFwdAlgo_t algorithm, const SharedConv& s,
+    int multiprocessors) {
+  const size_t macs_of_multiprocessor = 8 << 20;
+  return CUDNN_MAJOR >= 9 && s.kernel == 1 &&
+      algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM &&
+      s.macs < macs_of_multiprocessor * multiprocessors;
+}
+
+// The backward ones of few host calls add up in an order that changes.
+template <typename Algorithm>
+bool IsSlowToCall(Algorithm, const SharedConv&, int) { return false; }
+
+// The first that cuDNN can do within the limit and the memory that is left;
+// one that is slow to call where there is no other.
 template <typename Perf, typename Algorithm>
 cudnnStatus_t Choose(const SharedConv& s, SharedChoice<Algorithm>* choice) {
   Shared& shared = Shared::Get();
@@ -165,19 +204,22 @@ cudnnStatus_t Choose(const SharedConv& s, SharedChoice<Algorithm>* choice) {
   cudnnStatus_t status = Ask(shared.handle(), s, most, &count, list);
   if (status != CUDNN_STATUS_SUCCESS) { return status; }
   status = CUDNN_STATUS_NOT_SUPPORTED;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < 2 * count; ++i) {
+    const Perf& entry = list[i % count];
+    const bool slow =
+        IsSlowToCall(entry.algo, s, shared.multiprocessors());
     size_t bytes = 0;
     // An entry may speak of another math type than the descriptor's.
-    if (list[i].status != CUDNN_STATUS_SUCCESS ||
-        Size(shared.handle(), s, list[i].algo, &bytes) !=
-            CUDNN_STATUS_SUCCESS) {
+    if (slow != (i >= count) || entry.status != CUDNN_STATUS_SUCCESS ||
+        !IsExact(entry.algo, s.kernel) ||
+        Size(shared.handle(), s, entry.algo, &bytes) != CUDNN_STATUS_SUCCESS) {
       continue;
     }
     if (bytes > shared.limit() || !shared.Reserve(bytes)) {
       status = CUDNN_STATUS_ALLOC_FAILED;
       continue;
     }
-    choice->algorithm = list[i].algo;
+    choice->algorithm = entry.algo;
     choice->workspace = bytes;
     return CUDNN_STATUS_SUCCESS;
   }
@@ -317,6 +359,9 @@ void CuDNNSharedConvLayer<Dtype>::describe() {
 #if CUDNN_MAJOR >= 8 && !CAFFEUP_TF32
   CUDNN_CHECK(cudnnSetConvolutionMathType(shape_.conv, CUDNN_FMA_MATH));
 #endif
+  shape_.kernel = std::max(weights.shape(2), weights.shape(3));
+  shape_.macs = size_t(num) * weights.count() * top_size_[axis + 1] *
+      top_size_[axis + 2];
   forward_.asked = backward_filter_.asked = backward_data_.asked = false;
   described_ = true;
 }

@@ -54,6 +54,8 @@ struct SharedConv {
   cudnnTensorDescriptor_t bottom, top, bias;
   cudnnFilterDescriptor_t filter;
   cudnnConvolutionDescriptor_t conv;
+  int kernel;     // the larger side
+  size_t macs;    // multiplications of one direction
 };
 
 /// @brief How one direction is computed.
@@ -79,6 +81,9 @@ struct SharedChoice {
  * What cuDNN cannot do, for this shape or in the memory that is left, is
  * computed as by ConvolutionLayer. So are, where no engine is named, the 1x1
  * convolutions of a single image: one product of matrices each.
+ *
+ * cuDNN's own order of algorithms is followed, but for those that lose digits
+ * and those that keep the host busy for longer than the GPU.
  *
  * float is computed in float. With CAFFEUP_TF32 defined as 1 cuDNN may use the
  * tensor cores of Ampere and newer, which round its inputs to 10 bits.

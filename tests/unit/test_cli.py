@@ -367,7 +367,7 @@ def test_every_wish_has_an_option(tmp_path: Path) -> None:
         blas="open",
         prefix=[str(tmp_path)],
         tf32=True,
-        shared_cudnn_conv=True,
+        tree_cudnn_conv=True,
         no_auto_depthwise=True,
         replace_depthwise=True,
         jobs=3,

@@ -49,29 +49,28 @@ def on_h200(**request: Any) -> Plan:
     return plan(machine(H200, toolkits=(toolkit("13.0"),), **cudnn("9.14.0")), tree(features=features), **request)
 
 
-def test_it_takes_the_place_of_the_trees_own_where_asked_for() -> None:
-    made = on_h200(cudnn_conv=True)
+def test_it_takes_the_place_of_the_trees_own() -> None:
+    made = on_h200()
     assert planned(made)
     assert made.decision("cudnn-convolution").value == "caffeup's"
     assert "one handle" in made.decision("cudnn-convolution").because
 
 
-def test_unasked_the_trees_own_stays() -> None:
-    """It is the one whose results are seen to be right."""
-    made = on_h200()
+def test_the_trees_own_stays_where_asked_for() -> None:
+    made = on_h200(cudnn_conv=False)
     assert not planned(made)
-    assert "cudnn-convolution" not in [one.key for one in made.decisions]
+    assert made.decision("cudnn-convolution").because == "asked for with --tree-cudnn-conv"
 
 
 @pytest.mark.parametrize("features", [FEATURES[:2], FEATURES[1:], ()])
 def test_a_tree_that_it_does_not_fit_keeps_its_own(features: tuple[str, ...]) -> None:
-    made = on_h200(features=features, cudnn_conv=True)
+    made = on_h200(features=features)
     assert not planned(made)
     assert "another way" in made.decision("cudnn-convolution").because
 
 
 def test_before_cudnn_7_there_are_no_groups() -> None:
-    made = plan(machine(GTX_1080_TI, toolkits=(toolkit("8.0"),), **cudnn("6.0.21")), cudnn_conv=True)
+    made = plan(machine(GTX_1080_TI, toolkits=(toolkit("8.0"),), **cudnn("6.0.21")))
     assert not planned(made)
     assert "no groups" in made.decision("cudnn-convolution").because
 

@@ -57,9 +57,9 @@ enum cudnnMathType_t {{ CUDNN_DEFAULT_MATH, CUDNN_TENSOR_OP_MATH, CUDNN_TENSOR_O
 enum cudnnNanPropagation_t {{ CUDNN_NOT_PROPAGATE_NAN, CUDNN_PROPAGATE_NAN }};
 enum cudnnPoolingMode_t {{ CUDNN_POOLING_MAX }};
 enum cudnnActivationMode_t {{ CUDNN_ACTIVATION_SIGMOID, CUDNN_ACTIVATION_RELU }};
-enum cudnnConvolutionFwdAlgo_t {{ FWD_0, FWD_1, FWD_2 }};
-enum cudnnConvolutionBwdFilterAlgo_t {{ CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, FILTER_1, FILTER_2 }};
-enum cudnnConvolutionBwdDataAlgo_t {{ CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, DATA_1, DATA_2 }};
+enum cudnnConvolutionFwdAlgo_t {{ FWD_0, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, FWD_2 }};
+enum cudnnConvolutionBwdFilterAlgo_t {{ CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, FILTER_2 }};
+enum cudnnConvolutionBwdDataAlgo_t {{ CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED, DATA_2 }};
 #define CUDNN_CONVOLUTION_FWD_ALGO_COUNT 3
 #define CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT 3
 #define CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT 3
@@ -322,6 +322,33 @@ int main() {
 @pytest.mark.parametrize(("flags", "maths"), [((), "3 3 1"), (("-DCAFFEUP_TF32=1",), "0 0 1"), (("-DCAFFEUP_TF32=0",), "3 3 1")])
 def test_preferences_and_floats_in_float(tmp_path: Path, flags: tuple[str, ...], maths: str) -> None:
     assert run(headers(tmp_path), PREFERENCES, *flags) == f"1 2 3 1024 {maths}\n"
+
+
+KERNELS = (
+    START
+    + """
+int main() {
+  const size_t limit = 8 << 20;
+  for (int kernel = 1; kernel < 8; kernel += 2) {
+    cudnnConvolutionDescriptor_t c; Tensor t = Tensor(), w = Tensor(); w.sizes[2] = 1; w.sizes[3] = kernel;
+    cudnnConvolutionFwdAlgo_t f; cudnnConvolutionBwdFilterAlgo_t b; cudnnConvolutionBwdDataAlgo_t d;
+    cudnnCreateConvolutionDescriptor(&c);
+    CHECK(cudnnGetConvolutionForwardAlgorithm(0, &t, &w, c, &t, CUDNN_CONVOLUTION_FWD_SPECIFY_WORKSPACE_LIMIT, limit, &f));
+    CHECK(cudnnGetConvolutionBackwardFilterAlgorithm(0, &t, &t, c, &w, CUDNN_CONVOLUTION_BWD_FILTER_SPECIFY_WORKSPACE_LIMIT, limit, &b));
+    CHECK(cudnnGetConvolutionBackwardDataAlgorithm(0, &w, &t, c, &t, CUDNN_CONVOLUTION_BWD_DATA_SPECIFY_WORKSPACE_LIMIT, limit, &d));
+    std::printf("%d%d%d ", f, b, d);
+  }
+}
+"""
+)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("flags", "algorithms"), [((), "111 111 222 222 "), (("-DCAFFEUP_TF32=1",), "111 111 111 111 ")])
+def test_winograd_is_not_taken_for_kernels_with_which_it_loses_digits(
+    tmp_path: Path, flags: tuple[str, ...], algorithms: str
+) -> None:
+    assert run(headers(tmp_path), KERNELS, *flags) == algorithms
 
 
 WORKSPACES = (

@@ -26,7 +26,7 @@ Cuda = Annotated[str, typer.Option("--cuda", metavar="ROOT", help="The toolkit t
 Python = Annotated[str, typer.Option("--python", metavar="EXE", help="The Python to build pycaffe for; none: no pycaffe.")]
 Blas = Annotated[str, typer.Option("--blas", metavar="NAME", help="open, atlas or mkl.")]
 Tf32 = Annotated[bool, typer.Option("--tf32", help="Let cuDNN round to TF32: faster, less exact.")]
-SharedCudnnConv = Annotated[bool, typer.Option("--shared-cudnn-conv", help="One handle, one workspace for cuDNN (a trial).")]
+TreeCudnnConv = Annotated[bool, typer.Option("--tree-cudnn-conv", help="Keep the tree's own convolution through cuDNN.")]
 NoAutoDepthwise = Annotated[
     bool, typer.Option("--no-auto-depthwise", help="Depthwise layers only where a prototxt names their type.")
 ]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 CHOICES = (
     "cpu", "no_cudnn", "no_opencv", "arch", "cuda", "python", "blas", "prefix",
-    "tf32", "shared_cudnn_conv", "no_auto_depthwise", "replace_depthwise",
+    "tf32", "tree_cudnn_conv", "no_auto_depthwise", "replace_depthwise",
 )  # fmt: skip
 """What decides how a tree is built."""
 _BLAS = ("open", "atlas", "mkl")
@@ -32,7 +32,7 @@ def make_request(
     blas: options.Blas = "",
     prefix: options.Prefix = None,
     tf32: options.Tf32 = False,
-    shared_cudnn_conv: options.SharedCudnnConv = False,
+    tree_cudnn_conv: options.TreeCudnnConv = False,
     no_auto_depthwise: options.NoAutoDepthwise = False,
     replace_depthwise: options.ReplaceDepthwise = False,
     jobs: options.Jobs = None,
@@ -59,7 +59,7 @@ def make_request(
         blas=blas,
         prefixes=tuple(_prefix(one) for one in prefix or ()),
         tf32=tf32,
-        cudnn_conv=shared_cudnn_conv,
+        cudnn_conv=not tree_cudnn_conv,
         auto_depthwise=not no_auto_depthwise,
         replace_depthwise=replace_depthwise,
         jobs=jobs,

@@ -42,7 +42,7 @@ class Request(Value, kw_only=True):
     tf32: bool = False
     auto_depthwise: bool = True
     """Whether a depthwise Convolution is computed by caffeup's layer without being asked for by its type."""
-    cudnn_conv: bool = False
+    cudnn_conv: bool = True
     """Whether caffeup's convolution through cuDNN takes the place of the tree's own."""
     replace_depthwise: bool = False
     """Whether caffeup's layer takes the place of one that the tree has by itself."""

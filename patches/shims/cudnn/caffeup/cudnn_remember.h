@@ -122,15 +122,17 @@ inline size_t round_up(size_t bytes) {
   return bytes > static_cast<size_t>(-1) - alignment ? bytes : (bytes + alignment - 1) / alignment * alignment;
 }
 
-/* The algorithms that cuDNN knows for a question, best first. */
+/* The algorithms that cuDNN knows for a question, best first, without those that are not exact (cudnn_math.h). */
 template <typename Perf, typename Ask>
-cudnnStatus_t remembered_list(Question question, int most, int* found, Perf* results, Ask ask) {
+cudnnStatus_t remembered_list(Question question, cudnnFilterDescriptor_t filter, int most, int* found, Perf* results, Ask ask) {
   std::vector<Perf> list;
   const cudnnStatus_t status = remembered(question.number(most), &list, [&](std::vector<Perf>* answer) {
     answer->resize(most > 0 ? most : 0);
     int count = 0;
     const cudnnStatus_t asked = ask(&count, answer->data());
     answer->resize(std::max(0, std::min(count, most)));
+    answer->erase(std::remove_if(answer->begin(), answer->end(), [&](const Perf& one) { return !exact(one.algo, filter); }),
+                  answer->end());
     for (Perf& one : *answer) one.memory = round_up(one.memory);
     return asked;
   });
@@ -144,7 +146,7 @@ inline cudnnStatus_t forward_list(cudnnHandle_t handle, cudnnTensorDescriptor_t 
                                   cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t y, int most, int* found,
                                   cudnnConvolutionFwdAlgoPerf_t* results) {
   const Question question = Question(kForward).tensor(x).filter(w).convolution(convolution).tensor(y);
-  return remembered_list(question, most, found, results, [&](int* count, cudnnConvolutionFwdAlgoPerf_t* list) {
+  return remembered_list(question, w, most, found, results, [&](int* count, cudnnConvolutionFwdAlgoPerf_t* list) {
     return cudnnGetConvolutionForwardAlgorithm_v7(handle, x, w, convolution, y, most, count, list);
   });
 }
@@ -153,7 +155,7 @@ inline cudnnStatus_t backward_filter_list(cudnnHandle_t handle, cudnnTensorDescr
                                           cudnnConvolutionDescriptor_t convolution, cudnnFilterDescriptor_t dw, int most, int* found,
                                           cudnnConvolutionBwdFilterAlgoPerf_t* results) {
   const Question question = Question(kBackwardFilter).tensor(x).tensor(dy).convolution(convolution).filter(dw);
-  return remembered_list(question, most, found, results, [&](int* count, cudnnConvolutionBwdFilterAlgoPerf_t* list) {
+  return remembered_list(question, dw, most, found, results, [&](int* count, cudnnConvolutionBwdFilterAlgoPerf_t* list) {
     return cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle, x, dy, convolution, dw, most, count, list);
   });
 }
@@ -162,7 +164,7 @@ inline cudnnStatus_t backward_data_list(cudnnHandle_t handle, cudnnFilterDescrip
                                         cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t dx, int most, int* found,
                                         cudnnConvolutionBwdDataAlgoPerf_t* results) {
   const Question question = Question(kBackwardData).filter(w).tensor(dy).convolution(convolution).tensor(dx);
-  return remembered_list(question, most, found, results, [&](int* count, cudnnConvolutionBwdDataAlgoPerf_t* list) {
+  return remembered_list(question, w, most, found, results, [&](int* count, cudnnConvolutionBwdDataAlgoPerf_t* list) {
     return cudnnGetConvolutionBackwardDataAlgorithm_v7(handle, w, dy, convolution, dx, most, count, list);
   });
 }
