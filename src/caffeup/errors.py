@@ -128,6 +128,21 @@ class NotEnded(CaffeupError):
     exit_code = 17
 
 
+class CannotRun(CaffeupError):
+    """The command of ``run`` is there and cannot be run; the code is the shell's."""
+
+    exit_code = 126
+
+
+class NotFound(CaffeupError):
+    """There is no such command; the code is the shell's."""
+
+    exit_code = 127
+
+
+WARNINGS = 18
+"""Exit code of ``doctor`` where the worst that it found is a warning."""
+
 BUG = 70
 """Exit code for a fault of caffeup itself."""
 

@@ -23,9 +23,9 @@ from typing import Optional, Protocol
 
 import msgspec
 
-from caffeup.model.base import Value, from_json
+from caffeup.model.base import from_json
 from caffeup.model.driver import NO_ANSWER
-from caffeup.model.gpus import Process, Reading
+from caffeup.model.gpus import CudaAnswer, Node, Process, Reading
 
 ANSWER_SECONDS = 20.0
 """A machine with many GPUs and no persistence daemon wakes them one after another."""
@@ -33,19 +33,6 @@ FIRST_NAMESPACE = "pid:[4026531836]"
 """The kernel's own number of the PID namespace that a machine starts with."""
 LONGEST_COMMAND = 4096
 NODES = ("/dev/nvidia", "/dev/dxg", "/dev/nvhost", "/dev/nvgpu/", "/dev/nvmap")
-
-
-class Node(Value):
-    """A file or folder, and who may use it."""
-
-    path: str
-    there: bool = False
-    readable: bool = False
-    writable: bool = False
-    mode: str = ""
-    """As ``ls -l`` shows it: ``crw-rw----``."""
-    owner: str = ""
-    group: str = ""
 
 
 class Grip(Protocol):
@@ -103,6 +90,10 @@ class Live(Protocol):
         """A file or folder, and what this user may do with it."""
         ...
 
+    def cuda(self) -> Optional[CudaAnswer]:
+        """What CUDA shows to a program of this user; None where there is no such library."""
+        ...
+
     def close(self) -> None:
         """Let the driver go."""
 
@@ -115,7 +106,8 @@ class RealLive:
         self.uid = os.geteuid()
         self._proc = proc
         self._nodes = nodes
-        self._driver = _Driver(env)
+        self._env = dict(env)
+        self._driver = _Driver(self._env)
         self.own_pids = _link(f"{proc}/self/ns/pid") == FIRST_NAMESPACE
 
     def reading(self) -> Optional[Reading]:
@@ -169,12 +161,34 @@ class RealLive:
         return Node(
             path=path,
             there=True,
-            readable=os.access(path, os.R_OK),
+            folder=stat.S_ISDIR(status.st_mode),
+            readable=os.access(path, os.R_OK | (os.X_OK if stat.S_ISDIR(status.st_mode) else 0)),
             writable=os.access(path, os.W_OK),
             mode=stat.filemode(status.st_mode),
             owner=_user(status.st_uid),
             group=_group(status.st_gid),
         )
+
+    def cuda(self) -> Optional[CudaAnswer]:
+        """Asked in a process of its own: to start CUDA is the test."""
+        script = str(Path(__file__).with_name("cuda_query.py"))
+        try:
+            done = subprocess.run(
+                [sys.executable, "-I", "-S", script],
+                capture_output=True,
+                timeout=ANSWER_SECONDS,
+                env=self._env,
+                cwd="/",
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return CudaAnswer(error=f"{NO_ANSWER} within {ANSWER_SECONDS:.0f} s")
+        except OSError as error:
+            return CudaAnswer(error=f"the library cannot be asked: {error}")
+        try:
+            return from_json(done.stdout, Optional[CudaAnswer])  # type: ignore[arg-type]
+        except msgspec.DecodeError:
+            return CudaAnswer(error=f"the process that started CUDA ended with {done.returncode}")
 
     def close(self) -> None:
         """End the process that asks."""

@@ -16,18 +16,19 @@ def doctor(
 ) -> None:
     """What is wrong here or in a tree, and what mends it.
 
-    Changes nothing.
+    Each check with what was seen: the worst first, then what is right. Changes nothing. Exit code: 1 where there is a
+    problem, 18 where the worst is a warning, 0 otherwise.
     """
     from caffeup.app.doctor import examine
     from caffeup.app.session import Session
     from caffeup.cli import show
     from caffeup.cli.request import make_request
+    from caffeup.errors import WARNINGS
     from caffeup.model.base import to_json
     from caffeup.model.finding import Severity
 
     findings = examine(Session(), tree, make_request(prefix=prefix))
-    if json:
-        typer.echo(to_json(findings))
-    else:
-        typer.echo("\n".join(show.findings(findings)) or "ok: nothing is wrong that caffeup knows of")
-    raise typer.Exit(1 if any(one.severity is Severity.PROBLEM for one in findings) else 0)
+    typer.echo(to_json(findings) if json else "\n".join(show.examined(findings)))
+    codes = {Severity.PROBLEM: 1, Severity.WARNING: WARNINGS}
+    severities = {one.severity for one in findings}
+    raise typer.Exit(next((code for severity, code in codes.items() if severity in severities), 0))

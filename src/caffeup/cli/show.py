@@ -125,6 +125,20 @@ def findings(many: Iterable[Finding]) -> Iterator[str]:
         yield from finding(one)
 
 
+def examined(many: Iterable[Finding]) -> Iterator[str]:
+    """The doctor's findings: what is not right first, each whole; what is right in a line each; and the count of both."""
+    every = tuple(many)
+    right = [one for one in every if one.severity is Severity.OK]
+    yield from findings(one for one in every if one.severity is not Severity.OK)
+    for one in right:
+        yield f"ok: {one.title}  [{one.id}]"
+        for seen in one.evidence:
+            yield f"    seen  {seen}"
+    worst = [s for s in (Severity.PROBLEM, Severity.WARNING, Severity.NOTE) if any(one.severity is s for one in every)]
+    counts = [f"{(n := sum(one.severity is s for one in every))} {s}{'' if n == 1 else 's'}" for s in worst]
+    yield ", ".join([*counts, f"{len(right)} ok"])
+
+
 def machine(value: Machine) -> Iterator[str]:
     """Everything detected."""
     yield f"system     {system_line(value)}"

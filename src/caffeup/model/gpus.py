@@ -279,3 +279,55 @@ class FigureFile(Value, kw_only=True):
     """figures.toml."""
 
     figure: tuple[Figure, ...] = ()
+
+
+class CudaDevice(Value, kw_only=True):
+    """One GPU as CUDA shows it to a program: what deviceQuery prints."""
+
+    index: int
+    name: str = ""
+    memory_total: Optional[int] = None
+    multiprocessors: Optional[int] = None
+    clock_khz: Optional[int] = None
+    memory_clock_khz: Optional[int] = None
+    memory_bus_bits: Optional[int] = None
+    l2_bytes: Optional[int] = None
+    threads_per_block: Optional[int] = None
+    threads_per_multiprocessor: Optional[int] = None
+    shared_memory_per_block: Optional[int] = None
+    registers_per_block: Optional[int] = None
+    warp: Optional[int] = None
+    copy_engines: Optional[int] = None
+    integrated: Optional[int] = None
+    watchdog: Optional[int] = None
+    ecc: Optional[int] = None
+    unified_addressing: Optional[int] = None
+    managed_memory: Optional[int] = None
+    concurrent_kernels: Optional[int] = None
+    pci_bus: Optional[int] = None
+    major: Optional[int] = None
+    minor: Optional[int] = None
+
+
+class CudaAnswer(Value, kw_only=True):
+    """Whether CUDA starts for a program of this user, and with which GPUs."""
+
+    cuda: int = 0
+    error: str = ""
+    code: int = 0
+    devices: tuple[CudaDevice, ...] = ()
+
+
+class Node(Value, kw_only=True):
+    """A file or folder, and what this user may do with it."""
+
+    path: str
+    there: bool = False
+    folder: bool = False
+    readable: bool = False
+    """A folder: its names can be listed and its files reached."""
+    writable: bool = False
+    mode: str = ""
+    """As ``ls -l`` shows it: ``crw-rw----``."""
+    owner: str = ""
+    group: str = ""
