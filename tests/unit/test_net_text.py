@@ -92,17 +92,20 @@ def test_the_last_of_several_wins_and_defaults_stand_in() -> None:
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(text: bytes, line: int, column: int, words: str) -> None:
-    with pytest.raises(UsageError, match=f"line {line}, column {column}: .*{words}") as caught:
+    with pytest.raises(UsageError) as caught:
         parse(text, "x.prototxt")
     finding = caught.value.findings[0]
+    assert finding.title.startswith(f"line {line}, column {column}: ")
+    assert words in finding.title
     assert finding.id == "prototxt-syntax"
     assert finding.evidence[0].line == line
 
 
 @pytest.mark.parametrize("opening", [b"a{", b"a: [{", b"a<"])
 def test_a_file_nested_ten_thousand_deep_is_refused(opening: bytes) -> None:
-    with pytest.raises(UsageError, match="deeper than 100 levels"):
+    with pytest.raises(UsageError) as caught:
         parse(opening * 10_000)
+    assert "deeper than 100 levels" in caught.value.findings[0].title
     hundred = opening * 100 + (b"}]" if b"[" in opening else b"}" if b"{" in opening else b">") * 100
     assert parse(hundred).root.fields
 

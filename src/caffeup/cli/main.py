@@ -14,7 +14,7 @@ from typing import Any, Callable
 import typer
 
 from caffeup import __version__
-from caffeup.cli import build, called, clean, configure, detect, diagnose, doctor, env, explain, gpu, patch, plan, up, verify
+from caffeup.cli import build, called, clean, configure, detect, diagnose, doctor, env, explain, gpu, net, patch, plan, up, verify
 
 app = typer.Typer(
     name="caffeup",
@@ -80,6 +80,9 @@ for _command in (
     app.command(short_help=summary(_command), help=called.as_typed(inspect.getdoc(_command) or ""))(guarded(_command))
 for _patch_command in (patch.list_, patch.preview, patch.apply, patch.status, patch.diff, patch.revert):
     patch.app.command(_patch_command.__name__.rstrip("_"), short_help=summary(_patch_command))(guarded(_patch_command))
+for _net_command in net.COMMANDS:
+    net.app.command(_net_command.__name__.replace("_", "-"), short_help=summary(_net_command))(guarded(_net_command))
+app.add_typer(net.app, short_help=net.app.info.help)
 app.add_typer(patch.app, short_help=patch.app.info.help)
 for _gpu_command in (gpu.explain, gpu.free, gpu.kill):
     gpu.app.command(_gpu_command.__name__, short_help=summary(_gpu_command))(guarded(_gpu_command))

@@ -193,11 +193,11 @@ def _refuse(
     finding = Finding(
         id=kind,
         severity=Severity.PROBLEM,
-        title=f"{document.name}: {what}",
+        title=what,
         evidence=(document.evidence(place),),
         remedies=(remedy or Remedy(text=advice),),
     )
-    raise UsageError(f"{document.name}: {what}.", findings=(finding,), advice=advice)
+    raise UsageError(f"{document.name} is no net that can be read.", findings=(finding,))
 
 
 def filtered(net: Net, state: State) -> tuple[Layer, ...]:

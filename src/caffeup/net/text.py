@@ -445,11 +445,11 @@ def syntax_error(document: Document, what: str, place: int) -> UsageError:
     finding = Finding(
         id="prototxt-syntax",
         severity=Severity.PROBLEM,
-        title=f"{document.name} cannot be read: line {line}, column {column}: {what}",
+        title=f"line {line}, column {column}: {what}",
         evidence=(document.evidence(place),),
         remedies=(Remedy(text="open the file at that line; what is wrong stands there or just before"),),
     )
-    return UsageError(f"{finding.title}.", findings=(finding,))
+    return UsageError(f"{document.name} cannot be read as a prototxt.", findings=(finding,))
 
 
 def _hint(document: Document, kind: str, place: int) -> str:

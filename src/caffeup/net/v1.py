@@ -69,7 +69,7 @@ def _refuse(document: Document, field: Field) -> NoReturn:
     finding = Finding(
         id="layers-need-upgrade",
         severity=Severity.PROBLEM,
-        title=f"{document.name}: {what}",
+        title=what,
         why="The depthwise layer has no name in the old form (layers { }), so all layers must become new ones (layer { }).",
         evidence=(document.evidence(field.start),),
         remedies=(
@@ -79,7 +79,7 @@ def _refuse(document: Document, field: Field) -> NoReturn:
             ),
         ),
     )
-    raise UsageError(f"{document.name}: {what}.", findings=(finding,))
+    raise UsageError(f"{document.name} cannot be converted as it is.", findings=(finding,))
 
 
 def downgraded(document: Document, *, taken: set[int]) -> list[Edit]:
