@@ -20,7 +20,7 @@ from caffeup.gpu.trouble import TROUBLES
 
 FACTS = load_facts()
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "caffeup"
-MAKERS = {"conflict": 0, "note": 0, "_finding": 0, "_refusal": 0, "refuse": 0, "_problem": 1}
+MAKERS = {"conflict": 0, "note": 0, "_finding": 0, "_refusal": 0, "refuse": 0, "_problem": 1, "_suspect": 0}
 """Functions that make a finding, and the place of its id among their arguments."""
 ALL = [name for name, _ in titles(FACTS)]
 
@@ -42,6 +42,8 @@ def ids_in(path: Path) -> Iterator[str]:
             for keyword in node.keywords:
                 if keyword.arg in {"id", "id_", "name"}:
                     yield from constants(keyword.value)
+        if path.name == "checks.py" and called == "_one":
+            yield from (f"gpu-{name}" for name in constants(node.args[1]))
         if called in MAKERS and len(node.args) > MAKERS[called]:
             yield from constants(node.args[MAKERS[called]])
 

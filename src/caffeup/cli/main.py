@@ -15,6 +15,7 @@ import typer
 
 from caffeup import __version__
 from caffeup.cli import build, called, clean, configure, detect, diagnose, doctor, env, explain, gpu, net, patch, plan, up, verify
+from caffeup.cli import run as run_
 
 app = typer.Typer(
     name="caffeup",
@@ -78,6 +79,12 @@ for _command in (
     clean.clean,
 ):
     app.command(short_help=summary(_command), help=called.as_typed(inspect.getdoc(_command) or ""))(guarded(_command))
+app.command(
+    "run",
+    short_help=summary(run_.run),
+    help=called.as_typed(inspect.getdoc(run_.run) or ""),
+    context_settings={"allow_interspersed_args": False},
+)(guarded(run_.run))
 for _patch_command in (patch.list_, patch.preview, patch.apply, patch.status, patch.diff, patch.revert):
     patch.app.command(_patch_command.__name__.rstrip("_"), short_help=summary(_patch_command))(guarded(_patch_command))
 for _net_command in net.COMMANDS:
