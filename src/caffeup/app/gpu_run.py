@@ -7,7 +7,7 @@ from typing import Callable, Optional
 
 from caffeup.app.gpu_promises import folder, keep, load, locked
 from caffeup.app.gpus import Looker, find_room
-from caffeup.errors import CaffeupError
+from caffeup.errors import CaffeupError, CannotRun, NotFound
 from caffeup.gpu.promises import Ancestors, Promise, key_of, outstanding
 from caffeup.gpu.room import Choice, all_rooms, choose, environment
 from caffeup.live import Live
@@ -70,13 +70,8 @@ def run_on(room: Room, command: tuple[str, ...], env: Mapping[str, str], become:
     """Become the command, which then has its GPU; comes back only where it cannot be started, with the reason."""
     try:
         become(command, {**env, **environment(room)})
+    except FileNotFoundError:
+        return NotFound(f"There is no command {command[0]}.")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        return CommandNotStarted(f"cannot start {command[0]}: {reason}.")
-    return CommandNotStarted(f"cannot start {command[0]}.")
-
-
-class CommandNotStarted(CaffeupError):
-    """The command of ``gpu run`` is not there, or is no program; shells use the same number."""
-
-    exit_code = 127
+        return CannotRun(f"{command[0]} cannot be run: {getattr(error, 'strerror', None) or error}.")
+    return CannotRun(f"{command[0]} cannot be run.")

@@ -6,7 +6,7 @@ import re
 
 _UNITS = {"": 1, "K": 10, "M": 20, "G": 30, "T": 40}
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
-_WRITTEN = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([KMGT])(iB|B|)", re.IGNORECASE)
+_WRITTEN = re.compile(r"([0-9]{1,12}(?:[.][0-9]{1,6})?)\s*([KMGT])(iB|B|)", re.IGNORECASE)
 LARGEST = 1 << 50
 
 

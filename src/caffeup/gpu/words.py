@@ -152,7 +152,7 @@ def _who(gpu: GpuNow, use: Use) -> str:
         return f"{where}(has ended; the driver still lists it)"
     if use.presence is Presence.ZOMBIE:
         parent = use.process.parent if use.process is not None else 0
-        return f"{where}(zombie: it has ended, and waits for its parent {parent})"
+        return f"{where}(zombie: ended; waits for its parent {parent})"
     command = (use.process.command if use.process is not None else "") or "(another user's: /proc does not show it)"
     return f"{where}{'(context only) ' if use.context_only else ''}{command}"
 
