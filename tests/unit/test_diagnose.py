@@ -247,6 +247,18 @@ def test_packages_are_named_for_the_distribution() -> None:
     assert any("libhdf5-dev" in remedy.text and "hdf5-devel" in remedy.text for remedy in unknown)
 
 
+def test_the_distribution_that_a_log_shows_wins_over_the_one_here() -> None:
+    text = "./include/caffe/util/hdf5.hpp:6:10: fatal error: hdf5.h: No such file or directory"
+    here = Context(distro="debian", distro_version="12")
+    assert any("apt-get" in one for one in commands_of(causes(text, here)[0]))
+    theirs = f"Using built-in specs. COLLECT_LTO_WRAPPER=/usr/libexec/gcc/x86_64-redhat-linux/11/lto-wrapper\n/usr/lib/gcc/x86_64-redhat-linux/11/cc1plus\n{text}"
+    commands = commands_of(causes(theirs, here)[0])
+    assert any("dnf" in one for one in commands)
+    assert not any("apt-get" in one for one in commands)
+    mint = Context(distro="linuxmint", distro_like=("ubuntu", "debian"), distro_version="21")
+    assert any("apt-get" in one for one in commands_of(causes(f"gcc version 9.4.0 (Ubuntu 9.4.0-1ubuntu1)\n{text}", mint)[0]))
+
+
 def test_commands_name_the_tree() -> None:
     found = causes("/usr/bin/ld: cannot find -lopenblas", Context(tree="/srv/my tree"))
     assert ("caffeup up '/srv/my tree'",) in [remedy.commands for remedy in found[0].remedies]

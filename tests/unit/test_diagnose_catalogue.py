@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from caffeup.cli.main import app
 from caffeup.diagnose.catalogue import BadSymptom, Catalogue
+from caffeup.diagnose.context import Context
 from caffeup.diagnose.literals import required
+from caffeup.diagnose.remedies import remedies
 from caffeup.diagnose.wording import canonical, clean
 from caffeup.facts.libraries import LibraryFile
 from caffeup.facts.load import load_facts
@@ -53,6 +55,37 @@ def test_nothing_dangerous_is_advised(fix: Fix) -> None:
         assert not DANGEROUS.search(text), text
     commands = [command for one in fix.remedy if isinstance(one, Advice) for command in one.commands]
     assert not any("sudo" in command for command in commands)
+
+
+PLACES = {
+    "debian": ("apt-get", Context(distro="debian", distro_version="12", tree="/srv/caffe")),
+    "ubuntu": ("apt-get", Context(distro="ubuntu", distro_like=("debian",), distro_version="18.04")),
+    "fedora": ("dnf", Context(distro="fedora")),
+    "rhel": ("dnf", Context(distro="rocky", distro_like=("rhel", "centos", "fedora"), distro_version="9")),
+    "arch": ("pacman", Context(distro="arch")),
+    "opensuse": ("zypper", Context(distro="opensuse-leap", distro_like=("suse", "opensuse"))),
+}
+MANAGERS = {"apt-get", "apt", "dnf", "yum", "pacman", "zypper", "brew", "apk", "emerge"}
+RECURSIVE_OR_SYSTEM = re.compile(r"(?:^|[\s;|&])(?:sed -i|tee|mv|cp|install|ln|patch)\b.*(?:/usr|/etc|/lib|/opt)\b")
+
+
+@rows
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_proposed_is_narrow_and_of_this_distribution(fix: Fix, place: str) -> None:
+    """As it is shown, with commands filled in: nothing is removed or opened, and no other distribution's package is named."""
+    manager, context = PLACES[place]
+    for remedy in remedies(fix, FACTS, context):
+        for text in (remedy.text, *remedy.commands):
+            assert not DANGEROUS.search(text), text
+            assert not RECURSIVE_OR_SYSTEM.search(text), text
+            assert "777" not in text
+            assert not (set(re.findall(r"[\w-]+", text)) & (MANAGERS - {manager})), text
+        for command in remedy.commands:
+            words = shlex.split(command)
+            assert words, command
+            assert words[0] != "sudo" or words[1] == manager, command
+        if place in {"debian", "ubuntu", "fedora"}:
+            assert not re.search(r"\b(?:debian|fedora|arch|suse): ", remedy.text), remedy.text
 
 
 @rows

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Optional
 
+from caffeup.app.explaining import distribution
 from caffeup.app.planning import read_machine
 from caffeup.app.session import Session
 from caffeup.diagnose.context import Context, context_of
@@ -22,8 +23,11 @@ _CHUNK = 1 << 16
 
 
 def diagnose_logs(session: Session, names: tuple[str, ...], machine_file: str) -> tuple[Finding, ...]:
-    """Explain the logs, first cause first; on a machine told by a file, or by what the logs say."""
-    context = context_of(read_machine(machine_file)) if machine_file else None
+    """Explain the logs, first cause first; on a machine told by a file, or by what the logs say.
+
+    Where neither tells the distribution, packages are named as they are called here.
+    """
+    context = context_of(read_machine(machine_file)) if machine_file else distribution(session)
     found: list[Finding] = []
     for name in names:
         if name == "-":

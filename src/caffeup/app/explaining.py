@@ -27,4 +27,4 @@ def story(session: Session, name: str) -> Explanation:
 def distribution(session: Session) -> Context:
     """The distribution here, for the names of its packages; of this machine's versions nothing."""
     system = probe_system(session.host)
-    return Context(distro=system.distro, distro_like=system.distro_like, distro_version=system.distro_version, arch=system.arch)
+    return Context(distro=system.distro, distro_like=system.distro_like, distro_version=system.distro_version)

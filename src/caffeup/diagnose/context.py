@@ -134,14 +134,21 @@ class Tells:
 
     def merged(self, given: Context) -> Context:
         """The given context, corrected by what the log tells where it tells one thing only."""
+        given = self._placed(given)
         told = {key: max(found) for key, found in self._versions.items() if found and len({v.release[0] for v in found}) == 1}
         return msgspec.structs.replace(
             given,
             versions={**given.versions, **{k: v for k, v in told.items() if not _same(given.versions.get(k), v)}},
             mode=self._mode or given.mode,
-            distro=given.distro or self._distro,
-            distro_like=given.distro_like or self._like,
         )
+
+    def _placed(self, given: Context) -> Context:
+        """With the distribution that the log names, or whose folders it shows, where it is another one than was given."""
+        family = {given.distro, *given.distro_like}
+        other = bool(self._distro) and self._distro not in family
+        if other or (self._like and not family & set(self._like)):
+            return msgspec.structs.replace(given, distro=self._distro, distro_like=self._like, distro_version="")
+        return given
 
 
 def _same(given: Optional[Version], told: Version) -> bool:
