@@ -136,6 +136,19 @@ class TestTheWhole:
         assert finding.severity is PROBLEM
         assert "CUDA driver version is insufficient" in finding.why
 
+    @pytest.mark.parametrize("name", sorted(path.name for path in MACHINES.iterdir() if path.is_dir()))
+    def test_no_recorded_machine_is_a_surprise(self, name: str) -> None:
+        """Nothing answers, and then all that they have does; whatever is wrong has a remedy or a reason."""
+        machine = from_json((MACHINES / name / "expected" / "machine.json").read_bytes(), Machine)
+        cards = [card(gpu.index, name=gpu.name, compute_capability=gpu.compute_capability) for gpu in machine.graphics.gpus]
+        for live in (FakeLive(library=False), FakeLive(reading=Reading(error="Unknown Error", code=999)), h200(*cards)):
+            for one in on(name, live).values():
+                assert one.severity in {OK, NOTE} or one.remedies or one.why or one.evidence, one.id
+        silent = machine.graphics.state is not GpuState.NONE and not machine.graphics.gpus
+        found = on(name, FakeLive(library=False))
+        assert silent is ("gpu-driver-answers" not in found and "gpu-none" not in found)
+        assert not silent or any(one.severity in {WARNING, PROBLEM} and one.id.startswith("gpu-") for one in found.values())
+
 
 class TestExitCodes:
     @pytest.mark.parametrize(("severity", "code"), [(OK, 0), (NOTE, 0), (WARNING, 18), (PROBLEM, 1)])

@@ -12,6 +12,7 @@ from caffeup.errors import DriverSilent, NoDriver, NoGpu
 from caffeup.gpu.nodes import holds_gpu, minors
 from caffeup.gpu.words import holders, table
 from caffeup.model.base import from_json, to_json
+from caffeup.model.driver import Device, DriverAnswer
 from caffeup.model.gpus import Instance, Kind, Presence, Reading, Snapshot
 from caffeup.model.machine import GpuState
 from fakelive import GIB, ME, MIB, FakeLive, PlainHost, card, listed, process
@@ -259,6 +260,16 @@ class TestWithoutAGpu:
         assert type(error) is kind
         assert [one.id for one in snapshot.findings] == [name]
         assert snapshot.findings[0].remedies
+
+    def test_gpus_that_another_source_names(self) -> None:
+        known = DriverAnswer(
+            library="libcuda.so.1", devices=(Device(name="NVIDIA RTX A2000", memory_bytes=6 * GIB, uuid="GPU-1"),)
+        )
+        snapshot = seen(FakeLive(reading=Reading(error="Unknown Error", code=999)), nvml=known)
+        assert absence(snapshot) is None
+        assert [one.id for one in snapshot.findings] == ["gpu-figures-missing"]
+        assert "NVIDIA RTX A2000" in shown(snapshot)
+        assert "N/A of 6144 MiB" in shown(snapshot)
 
     def test_a_lost_gpu_among_others_is_told_and_not_given_out(self) -> None:
         snapshot = seen(FakeLive(card(0, error="GPU is lost"), card(1)))

@@ -147,7 +147,7 @@ def _of_gpus(session: Session, machine: Machine, live: Optional[Live]) -> Iterat
         yield from _shown(snapshot)
         system = machine.system
         cards = tuple(gpu.card for gpu in snapshot.gpus)
-        if machine.graphics.state is not GpuState.NO_DRIVER:
+        if cards or machine.graphics.state is GpuState.DRIVER_SILENT:
             nodes = [looker.live.node(path) for path in node_paths(cards, system)]
             yield from device_nodes(nodes, system)
         folders = [looker.live.node(path) for path in _cuda_folders(session, machine)]

@@ -15,7 +15,7 @@ from caffeup.errors import CaffeupError, DriverSilent, NoDriver, NoGpu, NoRoom
 from caffeup.gpu.nodes import holds_gpu
 from caffeup.gpu.room import Choice, all_rooms, choose, shown
 from caffeup.gpu.snapshot import Around, of_system, on_cards
-from caffeup.gpu.trouble import finding_of, lost, trouble_of
+from caffeup.gpu.trouble import finding_of, lost, trouble_of, without_figures
 from caffeup.live import Live, RealLive
 from caffeup.model.finding import Finding
 from caffeup.model.gpus import Card, Process, Reading, Room, Snapshot
@@ -88,7 +88,9 @@ class Looker:
             self._graphics = probe_graphics(self._session.host, self._session.facts, self._system)
         graphics, findings = self._graphics
         trouble = trouble_of(reading)
-        if reading is None or trouble is None or graphics.gpus or graphics.state in {GpuState.NONE, GpuState.HIDDEN}:
+        if reading is not None and reading.error and graphics.gpus:
+            return graphics, (*findings, without_figures(reading))
+        if reading is None or trouble is None or graphics.state in {GpuState.NONE, GpuState.HIDDEN}:
             return graphics, findings
         release = parse_proc_version(self._session.host.read_text(PROC_VERSION) or "")
         finding = finding_of(reading, release)
@@ -200,6 +202,9 @@ def find_room(
         error = absence(snapshot)
         if error is not None:
             raise error
+        if not told:
+            for note in (one for one in snapshot.notes if one.startswith(VISIBLE)):
+                tell(note)
         choice = choosing(snapshot) if choosing else choose(all_rooms(snapshot), need)
         if choice.room is not None:
             return choice.room

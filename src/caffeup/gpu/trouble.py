@@ -108,3 +108,16 @@ def lost(card: Card) -> Optional[Finding]:
         evidence=(Evidence(where=f"GPU {card.index}", text=card.error),),
         remedies=(by_words.remedy if by_words else RESTART,),
     )
+
+
+def without_figures(reading: Reading) -> Finding:
+    """The GPUs are known from another source, and the library that tells their figures does not answer."""
+    trouble = trouble_of(reading)
+    return Finding(
+        id="gpu-figures-missing",
+        severity=Severity.WARNING,
+        title=f"NVIDIA's management library does not answer ({reading.error}): only the names of the GPUs are known",
+        why=trouble.why if trouble is not None else "",
+        evidence=(Evidence(where=reading.library or "libnvidia-ml.so.1", text=reading.error),),
+        remedies=(trouble.remedy if trouble is not None else Remedy(text="Restart the machine where it goes on."),),
+    )
