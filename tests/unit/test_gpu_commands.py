@@ -122,6 +122,7 @@ class TestFree:
         captured = capsys.readouterr()
         assert captured.out == ""
         assert "GPU 0: 2048 MiB free" in captured.err
+        assert "caffeup gpu free --need 4096MiB --wait" in captured.err
         assert main(["gpu", "free"]) == 16
 
     @pytest.mark.parametrize("need", ["4", "lots", "-1GiB"])
@@ -143,7 +144,7 @@ class TestFree:
         room = find_room(Looker(Session(PlainHost()), live), GIB * 4, wait=True, tell=told.append, pause=pause)
         assert room.label == "0"
         assert len(pauses) == 3
-        assert told == ["waiting: GPU 0: 2048 MiB free"]
+        assert told == ["waiting for 4096 MiB: GPU 0: 2048 MiB free"]
 
     def test_the_time_ends(self) -> None:
         now = [0.0]

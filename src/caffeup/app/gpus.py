@@ -212,7 +212,10 @@ def find_room(
         if not wait or (left is not None and left <= 0):
             raise _no_room(snapshot, need, choice, waited=clock() - began if wait else None)
         if not told:
-            tell("waiting: " + "; ".join(f"GPU {label}: {why}" for label, why in choice.against))
+            tell(
+                f"waiting{f' for {need >> 20} MiB' if need else ''}: "
+                + "; ".join(f"GPU {label}: {why}" for label, why in choice.against)
+            )
             told = True
         pause(WAIT_SECONDS if left is None else min(WAIT_SECONDS, left))
 
@@ -223,5 +226,5 @@ def _no_room(snapshot: Snapshot, need: int, choice: Choice, *, waited: Optional[
         what + (f", after {waited:.0f} s." if waited is not None else "."),
         details="\n".join(f"GPU {label}: {why}" for label, why in choice.against),
         advice="See who is on them, wait, or ask for what fits." if snapshot.gpus else "",
-        commands=("caffeup gpu",) if waited is not None else ("caffeup gpu", "caffeup gpu free --wait"),
+        commands=("caffeup gpu", f"caffeup gpu free{f' --need {need >> 20}MiB' if need else ''} --wait"),
     )
