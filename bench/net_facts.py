@@ -37,20 +37,20 @@ def rows(schemas: dict[str, Schema], layers: dict[str, set[str]]) -> Iterator[st
         yield f'\n[[message]]\nid = "{message}"'
         if len(having) < len(schemas):
             yield f'trees = "{" ".join(having)}"'
-        yield "fields = ["
+        yield 'fields = """'
         for name in ordered(list(schemas[tree].messages[message]) for tree in having):
             trees = [tree for tree in having if name in schemas[tree].messages[message]]
             line = written(schemas[trees[0]].messages[message][name], trees, having)
-            yield f'  "{line}",'
-        yield "]"
+            yield line
+        yield '"""'
     for enum in ordered(list(schema.enums) for schema in schemas.values()):
         having = [tree for tree, schema in schemas.items() if enum in schema.enums]
-        yield f'\n[[enum]]\nid = "{enum}"\nvalues = ['
+        yield f'\n[[enum]]\nid = "{enum}"\nvalues = """'
         for name in ordered(list(schemas[tree].enums[enum]) for tree in having):
             trees = [tree for tree in having if name in schemas[tree].enums[enum]]
             some = " @" + ",".join(trees) if trees != having else ""
-            yield f'  "{name} {schemas[trees[0]].enums[enum][name]}{some}",'
-        yield "]"
+            yield f"{name} {schemas[trees[0]].enums[enum][name]}{some}"
+        yield '"""'
     for layer in sorted({name for names in layers.values() for name in names}):
         having = [tree for tree, names in layers.items() if layer in names]
         yield f'\n[[layer]]\nid = "{layer}"'
