@@ -1,6 +1,6 @@
 """What the driver's own library says of the GPUs that CUDA shows to a program: the figures of NVIDIA's deviceQuery.
 
-``live`` runs it as a process, with the user's environment: what CUDA_VISIBLE_DEVICES hides is not shown here either.
+``driver_child`` runs it, with the user's environment: what CUDA_VISIBLE_DEVICES hides is not shown here either.
 It imports nothing but the standard library, makes no context, and prints JSON; ``null``: there is no such library.
 """
 

@@ -1,4 +1,4 @@
-"""Asks NVIDIA's management library for every figure of every GPU, at each line that comes in; ``live`` runs it as a process.
+"""Asks NVIDIA's management library for every figure of every GPU, at each line that comes in; ``driver_child`` runs it.
 
 It imports nothing of caffeup, so that it starts fast and can be run by its path. A line of JSON is the answer to a line;
 ``null`` means that there is no such library. The library stays open between questions: to open it wakes the GPUs.
@@ -261,6 +261,7 @@ def load() -> Any:
 
 def main() -> int:
     """Answer each line until there are no more."""
+    sys.path += sys.argv[1:2]  # the folder of the binding, last: nothing in it may stand before the standard library
     found = load()
     asker = None if found is None or isinstance(found, str) else Asker(found)
     for _ in sys.stdin:

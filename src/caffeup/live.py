@@ -1,7 +1,6 @@
 """The machine as it is this moment: the driver's figures, processes, device nodes, and the ending of a process.
 
-``host`` answers what is true for a whole run, and can be recorded; what is here changes while one looks. It is the third
-and last owner of programs: the driver is asked again and again through one process, so that a driver that hangs hangs that alone.
+``host`` answers what is true for a whole run, and can be recorded; what is here changes while one looks.
 """
 # ruff: noqa: PTH115, PTH116, PTH208 - /proc is read as text, thousands of names at a time
 
@@ -14,21 +13,14 @@ import pwd
 import select
 import signal
 import stat
-import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Optional, Protocol
 
-import msgspec
-
-from caffeup.model.base import from_json
-from caffeup.model.driver import NO_ANSWER
+from caffeup.driver_child import DriverChild, ask_cuda
 from caffeup.model.gpus import CudaAnswer, Node, Process, Reading
 
-ANSWER_SECONDS = 20.0
-"""A machine with many GPUs and no persistence daemon wakes them one after another."""
 FIRST_NAMESPACE = "pid:[4026531836]"
 """The kernel's own number of the PID namespace that a machine starts with."""
 LONGEST_COMMAND = 4096
@@ -107,12 +99,12 @@ class RealLive:
         self._proc = proc
         self._nodes = nodes
         self._env = dict(env)
-        self._driver = _Driver(self._env)
+        self._driver = DriverChild(self._env)
         self.own_pids = _link(f"{proc}/self/ns/pid") == FIRST_NAMESPACE
 
     def reading(self) -> Optional[Reading]:
         """Asked in a process that stays, until ``close``."""
-        return self._driver.ask(ANSWER_SECONDS)
+        return self._driver.ask()
 
     def process(self, pid: int) -> Optional[Process]:
         """Read from /proc."""
@@ -171,24 +163,7 @@ class RealLive:
 
     def cuda(self) -> Optional[CudaAnswer]:
         """Asked in a process of its own: to start CUDA is the test."""
-        script = str(Path(__file__).with_name("cuda_query.py"))
-        try:
-            done = subprocess.run(
-                [sys.executable, "-I", "-S", script],
-                capture_output=True,
-                timeout=ANSWER_SECONDS,
-                env=self._env,
-                cwd="/",
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return CudaAnswer(error=f"{NO_ANSWER} within {ANSWER_SECONDS:.0f} s")
-        except OSError as error:
-            return CudaAnswer(error=f"the library cannot be asked: {error}")
-        try:
-            return from_json(done.stdout, Optional[CudaAnswer])  # type: ignore[arg-type]
-        except msgspec.DecodeError:
-            return CudaAnswer(error=f"the process that started CUDA ended with {done.returncode}")
+        return ask_cuda(self._env)
 
     def close(self) -> None:
         """End the process that asks."""
@@ -266,86 +241,6 @@ class _PidFd:
     def close(self) -> None:
         with contextlib.suppress(OSError):
             os.close(self._fd)
-
-
-class _Driver:
-    """The process that has NVIDIA's library open."""
-
-    def __init__(self, env: Mapping[str, str]) -> None:
-        self._env = dict(env)
-        self._child: Optional[subprocess.Popen[bytes]] = None
-
-    @property
-    def pid(self) -> int:
-        """Its own; 0 where it does not run."""
-        return self._child.pid if self._child is not None else 0
-
-    def ask(self, seconds: float) -> Optional[Reading]:
-        """One answer, or the error that there is none."""
-        try:
-            child = self._child or self._start()
-            self._child = child
-            line = _exchange(child, time.monotonic() + seconds)
-        except TimeoutError:
-            self.close()
-            return Reading(error=f"{NO_ANSWER} within {seconds:.0f} s")
-        except OSError as error:
-            self.close()
-            return Reading(error=f"the library cannot be asked: {error}")
-        if not line:
-            status = child.wait()
-            self.close()
-            return Reading(error=f"the process that asked the library ended with {status}")
-        try:
-            return from_json(line, Optional[Reading])  # type: ignore[arg-type]
-        except msgspec.DecodeError as error:
-            self.close()
-            return Reading(error=f"the library's answer cannot be read: {error}")
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        script = str(Path(__file__).with_name("gpu_query.py"))
-        return subprocess.Popen(
-            [sys.executable, "-I", script],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**self._env, "LC_ALL": "C"},
-            cwd="/",
-            start_new_session=True,  # Ctrl-C is ours to hear
-            bufsize=0,
-        )
-
-    def close(self) -> None:
-        """End it; one that hangs in the driver is left to the kernel."""
-        child, self._child = self._child, None
-        if child is None:
-            return
-        for pipe in (child.stdin, child.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-        with contextlib.suppress(OSError):
-            child.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=1.0)
-
-
-def _exchange(child: subprocess.Popen[bytes], deadline: float) -> bytes:
-    """Send a line, read a line; empty where the child has ended, ``TimeoutError`` where it does not answer."""
-    if child.stdin is None or child.stdout is None:
-        raise ValueError("the child was started without pipes")
-    with contextlib.suppress(BrokenPipeError):
-        child.stdin.write(b"\n")
-    out, said = child.stdout.fileno(), bytearray()
-    while not said.endswith(b"\n"):
-        ready, _, _ = select.select([out], [], [], max(0.0, deadline - time.monotonic()))
-        if not ready:
-            raise TimeoutError
-        data = os.read(out, 1 << 16)
-        if not data:
-            return b""
-        said += data
-    return bytes(said)
 
 
 def _hidden(pid: int) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from caffeup import live as module
+from caffeup import driver_child as module
 from caffeup.live import NoGrip, RealLive, plain
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc")
@@ -121,7 +121,7 @@ class TestTheDriversProcess:
     def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, seconds: float = 10.0) -> RealLive:
         (tmp_path / "gpu_query.py").write_text(script)
         (tmp_path / "cuda_query.py").write_text(script)
-        monkeypatch.setattr(module, "__file__", str(tmp_path / "live.py"))
+        monkeypatch.setattr(module, "__file__", str(tmp_path / "driver_child.py"))
         monkeypatch.setattr(module, "ANSWER_SECONDS", seconds)
         return RealLive({})
 
@@ -161,6 +161,18 @@ class TestTheDriversProcess:
         again = live.reading()
         assert again is not None
         assert words in again.error, "it is started anew"
+
+    def test_it_is_told_where_the_binding_lies(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """It may have been found through PYTHONPATH or in the user's own packages, of which -I knows nothing."""
+        script = 'import sys\nfor _ in sys.stdin: print(\'{"release": "%s"}\' % sys.argv[1], flush=True)\n'
+        (tmp_path / "packages").mkdir()
+        (tmp_path / "packages" / "pynvml.py").touch()
+        monkeypatch.syspath_prepend(str(tmp_path / "packages"))
+        live = self.asking(tmp_path, monkeypatch, script)
+        said = live.reading()
+        live.close()
+        assert said is not None
+        assert said.release == str(tmp_path / "packages")
 
     def test_no_library(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         live = self.asking(
