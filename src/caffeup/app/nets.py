@@ -11,8 +11,8 @@ from typing import Optional
 
 from caffeup.disk import as_path, read_plain
 from caffeup.errors import UsageError
-from caffeup.model.finding import Finding, Remedy, Severity
 from caffeup.model.net import NetRewrite
+from caffeup.net.check import slash_comments
 from caffeup.net.convert import Rewritten, convert, revert, switch_engine
 from caffeup.net.model import Net, read_net
 from caffeup.net.text import Document, parse, printable
@@ -97,23 +97,6 @@ def _written(name: str, document: Document, made: Rewritten, target: Path, *, in
         left=made.left,
         findings=tuple(slash_comments(document)),
     )
-
-
-def slash_comments(document: Document) -> list[Finding]:
-    """What Caffe rejects and this reader does not: one finding for all of it."""
-    if not document.slips:
-        return []
-    first = document.slips[0]
-    return [
-        Finding(
-            id="prototxt-slash-comment",
-            severity=Severity.PROBLEM,
-            title=f"{document.name} has comments with // or /* */, which Caffe rejects",
-            why="In a prototxt a comment begins with #; Caffe reads no further than this line.",
-            evidence=tuple(document.evidence(slip.start) for slip in document.slips[:10]),
-            remedies=(Remedy(text=f"write # in line {document.position(first.start)[0]} and wherever else // stands"),),
-        )
-    ]
 
 
 def write_file(path: Path, data: bytes, *, replace: bool) -> None:

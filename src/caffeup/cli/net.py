@@ -18,6 +18,7 @@ Shapes = Annotated[
     Optional[list[str]],
     typer.Option("--shape", metavar="BLOB=1,3,300,300", help="A shape that does not stand in the file (repeatable)."),
 ]
+Deploy = Annotated[bool, typer.Option("--deploy", help="It is meant to deploy: data and loss layers are a mistake.")]
 Engine = Annotated[
     str, typer.Option("--engine", metavar="caffe|cudnn|default", help="Change the engine of these layers only, not their type.")
 ]
@@ -65,4 +66,28 @@ def revert(net: File, output: Output = "", in_place: InPlace = False, json: opti
     typer.echo(to_json(result) if json else "\n".join(show_net.rewrite(result, nothing)))
 
 
-COMMANDS = (convert, revert)
+def check(
+    net: File,
+    tree: options.TreeOption = "",
+    deploy: Deploy = False,
+    shape: Shapes = None,
+    json: options.Json = False,
+) -> None:
+    """Find what is wrong in a net, without Caffe.
+
+    Fields and layers against the caffe.proto of --tree, or of all known trees; how layers are connected, shapes,
+    numbers of classes, engines, and the paths in it. The exit code is 1 where Caffe would stop. Solvers and label maps too.
+    """
+    from caffeup.app.netcheck import check_file, worst
+    from caffeup.app.nets import given_shapes
+    from caffeup.cli import show_net
+    from caffeup.model.base import to_json
+    from caffeup.model.finding import Severity
+
+    report = check_file(net, tree=tree, deploy=deploy, shapes=given_shapes(shape or ()))
+    typer.echo(to_json(report) if json else "\n".join(show_net.report(report)))
+    if worst(report) is Severity.PROBLEM:
+        raise typer.Exit(1)
+
+
+COMMANDS = (convert, revert, check)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from caffeup.cli import show
-from caffeup.model.net import NetChange, NetRewrite
+from caffeup.model.net import NetChange, NetReport, NetRewrite
 
 _REASONS = 5
 """Layers that were left are named up to so many a reason."""
@@ -33,3 +33,23 @@ def _left(changes: Sequence[NetChange]) -> Iterator[str]:
     for reason, layers in by_reason.items():
         more = f" and {len(layers) - _REASONS} more" if len(layers) > _REASONS else ""
         yield f"  left   {', '.join(layers[:_REASONS])}{more}: {reason}"
+
+
+def report(value: NetReport) -> Iterator[str]:
+    """What was found in a net's file."""
+    against = value.checked_against or "all known trees"
+    yield f"{value.source}: a {value.kind.replace('-', ' ')}{f', {value.name}' if value.name else ''}; against {against}"
+    for phase in value.phases:
+        yield f"  {phase.phase:<6} {phase.layers} layers: {_some(phase.inputs)} → {_some(phase.outputs)}"
+        for line in phase.assumed:
+            yield f"         assumed for {line}"
+        for line in phase.untold[:_REASONS]:
+            yield f"         not told from {line}"
+    yield from show.findings(value.findings)
+    if not value.findings:
+        yield "Nothing wrong that can be seen without Caffe."
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _REASONS} more" if len(names) > _REASONS else ""
+    return ", ".join(names[:_REASONS]) + more if names else "nothing"

@@ -22,8 +22,8 @@ class MessageRow(Value, kw_only=True):
     """One message of caffe.proto."""
 
     id: str
-    fields: tuple[str, ...]
-    """``name number type``, ``*`` behind a repeated type, ``=default``, ``@trees`` where not all have it."""
+    fields: str
+    """A line each: ``name number type``, ``*`` behind a repeated type, ``=default``, ``@trees`` where not all have it."""
     trees: str = ""
     """Those that have the message; empty: all."""
 
@@ -32,8 +32,8 @@ class EnumRow(Value, kw_only=True):
     """One enum of caffe.proto."""
 
     id: str
-    values: tuple[str, ...]
-    """``NAME number @trees``."""
+    values: str
+    """A line each: ``NAME number @trees``."""
 
 
 class LayerRow(Value, kw_only=True):

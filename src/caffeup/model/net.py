@@ -39,6 +39,8 @@ class NetPhase(Value, kw_only=True):
     outputs: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     """What was taken for granted, for it stands in the data."""
+    untold: tuple[str, ...] = ()
+    """Layers from which on shapes cannot be told, and why."""
 
 
 class NetReport(Value, kw_only=True):

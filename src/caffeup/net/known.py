@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from caffeup.facts.nets import NetFile
 from caffeup.net.schema import FieldType, Schema
 
@@ -17,12 +15,14 @@ def schema_of(facts: NetFile) -> Schema:
     messages = {}
     for row in facts.message:
         having = _names(row.trees, every)
-        fields = [_field(text, having) for text in row.fields]
+        fields = [_field(text, having) for text in row.fields.splitlines()]
         messages[row.id] = {field.name: field for field in fields}
-    enums = {row.id: {name: int(number) for name, number, *_ in map(str.split, row.values)} for row in facts.enum}
+    enums = {row.id: {name: int(number) for name, number, *_ in map(str.split, row.values.splitlines())} for row in facts.enum}
     layers = {row.id: _names(row.trees, every) for row in facts.layer}
     layers.update(dict.fromkeys(ADDED, every))
-    return Schema(messages=messages, enums=enums, layers=layers, trees=every)
+    return Schema(
+        messages=messages, enums=enums, layers=layers, trees=every, commands={tree.id: tree.command for tree in facts.tree}
+    )
 
 
 def _field(text: str, having: tuple[str, ...]) -> FieldType:
@@ -41,8 +41,3 @@ def _field(text: str, having: tuple[str, ...]) -> FieldType:
 
 def _names(text: str, every: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(text.split()) or every
-
-
-def in_order(trees: set[str], known: Sequence[str]) -> list[str]:
-    """Trees in the order in which they are recommended."""
-    return [name for name in known if name in trees]

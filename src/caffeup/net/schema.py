@@ -46,6 +46,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
     """Layer types, each with the trees that have it; empty where only a proto was read."""
     trees: tuple[str, ...] = ()
     """The trees it is made of; none for a schema of one tree."""
+    commands: Mapping[str, str] = {}
+    """What gets each of these trees."""
 
     def field(self, message: str, name: str) -> Optional[FieldType]:
         """A field of a message."""
@@ -70,7 +72,7 @@ def registered_types(sources: Iterator[str]) -> set[str]:
 
 
 # Not in a comment, and not the macro's own definition, whose argument is in small letters.
-_REGISTERED = re.compile(r"^[ \t]*REGISTER_LAYER_(?:CLASS|CREATOR)\(\s*(?!type\b)(\w+)", re.MULTILINE)
+_REGISTERED = re.compile(r"^[ \t]*REGISTER_LAYER_(?:CLASS|CREATOR)\w*\(\s*(?!type\b)(\w+)", re.MULTILINE)
 
 
 class _Reader:
