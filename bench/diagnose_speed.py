@@ -84,14 +84,15 @@ def chunks(text: str, size: int) -> Iterator[bytes]:
 
 def never_alike(size: int) -> Iterator[bytes]:
     """Errors of which no two have the same words."""
-    letters = "abcdefghijklmnopqrstuvwxyz"
+    names = map("".join, itertools.product("abcdefghijklmnopqrstuvwxyz", repeat=5))
     made = 0
-    for name in map("".join, itertools.product(letters, repeat=5)):
-        line = f"src/caffe/{name}.cpp:7:5: error: '{name}' was not declared in this scope\n".encode()
-        yield line
-        made += len(line)
-        if made > size:
-            return
+    while made < size:
+        lines = [
+            f"src/caffe/{name}.cpp:7:5: error: '{name}' was not declared in this scope" for name in itertools.islice(names, 1000)
+        ]
+        chunk = ("\n".join(lines) + "\n").encode()
+        yield chunk
+        made += len(chunk)
 
 
 def bounds() -> Iterator[tuple[str, Iterator[bytes]]]:
@@ -99,7 +100,7 @@ def bounds() -> Iterator[tuple[str, Iterator[bytes]]]:
     yield "2 GB", chunks(wordy(), 2 << 30)
     yield "one line", (b"src/a.cpp:1:1: error: " + b"x" * (1 << 20) if i == 0 else b"x" * (1 << 20) for i in range(100))
     yield "no two", never_alike(200 << 20)
-    noise = random.Random(1).randbytes(1 << 20)
+    noise = random.Random(1).randbytes(1 << 20)  # noqa: S311
     yield "no text", (noise for _ in range(64))
     yield "escapes", (b"\x1b]0;" + b"\x1b[31merror: \x9b" * 4096 + b"\n" for _ in range(256))
     yield "returns", (b"[ 10%] error\r" * 4096 for _ in range(1024))

@@ -16,9 +16,10 @@ from packaging.version import Version
 from caffeup.diagnose.catalogue import catalogue
 from caffeup.diagnose.context import Context
 from caffeup.diagnose.diagnose import diagnose
-from caffeup.diagnose.findings import STOPPED, UNKNOWN
+from caffeup.diagnose.findings import FLOODED, STOPPED, UNKNOWN
 from caffeup.diagnose.read import read
 from caffeup.diagnose.scan import ALIKE, BLOCK, KIND, SHAPES, candidates
+from caffeup.diagnose.scan import FLOOD as FLOOD_FROM
 from caffeup.facts.load import load_facts
 from caffeup.model.finding import Confidence, Finding, Severity
 
@@ -543,3 +544,21 @@ def test_an_error_of_every_kind_is_seen_without_being_known(line: str) -> None:
     (found,) = causes(f"before\n{line}\nafter")
     assert found.id == UNKNOWN
     assert found.evidence[0].line == 2
+
+
+def test_what_a_flood_passes_over_is_told_and_other_errors_are_still_seen() -> None:
+    flood = [
+        f"src/caffe/{name}.cpp:7:5: error: '{name}' was not declared in this scope" for name in names(KIND + FLOOD_FROM + 9000)
+    ]
+    last = ["src/caffe/util/io.cpp:76:34: error: ‘CV_LOAD_IMAGE_COLOR’ was not declared in this scope", "CXX done"]
+    found = diagnose([*flood, *last], FACTS)
+    assert found[0].id == "opencv4-c-constants"
+    told = found[-1]
+    assert (told.id, told.severity) == (FLOODED, Severity.NOTE)
+    assert int(told.title.split()[0]) > 1000
+    assert (told.evidence[0].line or 0) > KIND + FLOOD_FROM
+
+
+def test_where_nothing_is_passed_over_nothing_is_told() -> None:
+    flood = [f"src/caffe/{name}.cpp:7:5: error: '{name}' was not declared in this scope" for name in names(5000)]
+    assert FLOODED not in [one.id for one in diagnose(flood, FACTS)]

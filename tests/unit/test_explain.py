@@ -57,7 +57,7 @@ def test_the_ids_are_found_in_the_code() -> None:
     assert {"missing-needed", "gpu-dropped", "tree-crlf", "patch-anchor-missing", "cudnn-disagree", "gpu-lost"} <= set(SHOWN)
 
 
-@pytest.mark.parametrize("name", [*SHOWN, *(one.id for one in TROUBLES.values()), "log.unknown", "log.stopped", "verify-program"])
+@pytest.mark.parametrize("name", [*SHOWN, *(one.id for one in TROUBLES.values()), "log.unknown", "log.stopped", "log.flooded", "verify-program"])
 def test_every_id_in_the_code_is_explained(name: str) -> None:
     """A new finding needs a row in facts/findings.toml."""
     assert explain(name, FACTS, Context()) is not None

@@ -27,7 +27,7 @@ def diagnose(lines: Iterable[str], facts: Facts, context: Optional[Context] = No
     known = catalogue(facts.fixes)
     notes = Notes(known)
     tells = Tells()
-    for candidate in candidates(lines, known.keywords, known.kinds, tells.look):
+    for candidate in candidates(lines, known.keywords, known.kinds, tells.look, notes.flood):
         for segment in candidate.raw.split("\r")[-SEGMENTS:]:
             if _take(segment, candidate, known, notes):
                 tells.look(candidate.block)

@@ -11,6 +11,7 @@ from caffeup.diagnose.context import Context, Weight, weigh, without_failed
 from caffeup.diagnose.events import Event, Kind
 from caffeup.diagnose.notes import Notes, Seen, Stray
 from caffeup.diagnose.remedies import remedies
+from caffeup.diagnose.wording import clean
 from caffeup.facts.tables import Facts
 from caffeup.model.finding import Confidence, Evidence, Finding, Remedy, Severity
 from caffeup.model.fix import Advice, Fix
@@ -24,6 +25,7 @@ SAME_DEATH = 5
 
 UNKNOWN = "log.unknown"
 STOPPED = "log.stopped"
+FLOODED = "log.flooded"
 
 _LATE = (Kind.CRASH, Kind.TEST)
 """Kinds that are what another error looks like from outside."""
@@ -56,7 +58,21 @@ def findings(notes: Notes, context: Context, facts: Facts, log: str) -> tuple[Fi
         del found[name]
     strays = list(_strays(notes, found=any(not by_id[name].told for name in found), log=log))
     noise = [_noise(by_id[name], number, text, log) for name, (number, text) in notes.noise.items()]
-    return (*found.values(), *strays, *noise)
+    return (*found.values(), *strays, *noise, *_flooded(notes, log))
+
+
+def _flooded(notes: Notes, log: str) -> Iterator[Finding]:
+    """What was passed over, told once."""
+    flood = notes.flood
+    if flood.lines:
+        yield Finding(
+            id=FLOODED,
+            severity=Severity.NOTE,
+            title=f"{flood.lines} lines much like others were not read one by one",
+            why="There are too many errors of one form; a known one among those lines may have been missed.",
+            evidence=(Evidence(where=log, line=flood.first, text=_short(clean(flood.text))),),
+            remedies=(Remedy(text="see the first errors; where one is not in them, give that part of the log alone"),),
+        )
 
 
 def _without_aftermath(notes: Notes) -> list[Seen]:

@@ -8,7 +8,7 @@ import msgspec
 
 from caffeup.diagnose.catalogue import Catalogue, Words
 from caffeup.diagnose.events import Event, Kind
-from caffeup.diagnose.scan import Candidate
+from caffeup.diagnose.scan import Candidate, Flood
 from caffeup.diagnose.wording import canonical, clean
 from caffeup.model.base import Value
 
@@ -53,6 +53,7 @@ class Notes:
         self.strays: dict[tuple[Kind, str], Stray] = {}
         self.noise: dict[str, tuple[int, str]] = {}
         self.echo: Optional[Stray] = None
+        self.flood = Flood()
         self.stems: set[str] = set()
         """Source files with an error of a known cause."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from typing import Optional
 
 from caffeup.diagnose.kinds import Kinds
 from caffeup.diagnose.read import shorten
@@ -51,11 +52,15 @@ ALIKE = 64
 KIND = 1024
 """Lines that differ only in names and numbers which nobody asks for are looked at so many times."""
 
+FLOOD = 20_000
+"""Lines that differ only in small letters and digits, of kinds that were seen often enough, are read so many times."""
+
 SHAPES = 8192
 """Shapes that are remembered, and how wide they may be: what bounds the memory."""
 WIDEST = 1024
 
 _DIGITS = b"0123456789"
+_SMALL = b"abcdefghijklmnopqrstuvwxyz_" + _DIGITS
 
 CHINESE = ("错误", "未定义", "找不到", "未找到", "没有", "设备", "杀死", "段错误", "无法", "隐藏")
 """The same for logs that are not plain ASCII."""
@@ -85,13 +90,31 @@ class Candidate:
         return [(self.number + i - at, self._lines[i]) for i in range(first, last) if i != at]
 
 
-def candidates(lines: Iterable[str], keywords: tuple[str, ...], kinds: Kinds, look: Callable[[str], None]) -> Iterator[Candidate]:
+class Flood:
+    """What was no longer read line by line, because there was too much of it."""
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self.first = 0
+        """The number of the first such line."""
+        self.text = ""
+
+    def add(self, number: int, text: str, many: int) -> None:
+        """So many lines, of which this is the first."""
+        if not self.lines:
+            self.first, self.text = number, text
+        self.lines += many
+
+
+def candidates(
+    lines: Iterable[str], keywords: tuple[str, ...], kinds: Kinds, look: Callable[[str], None], flood: Optional[Flood] = None
+) -> Iterator[Candidate]:
     """Lines that hold a keyword, in order, of many alike the first ones only.
 
-    ``look`` is shown the first blocks of lines, where logs say what they run on.
+    ``look`` is shown the first blocks of lines, where logs say what they run on; ``flood`` is told what is passed over.
     """
     source = iter(lines)
-    sieve = _Sieve(keywords, kinds)
+    sieve = _Sieve(keywords, kinds, flood or Flood())
     held: list[str] = []  # BEFORE lines already looked at, then those that wait for their AFTER lines
     start, base, more = 0, 1, True
     while more:
@@ -103,7 +126,7 @@ def candidates(lines: Iterable[str], keywords: tuple[str, ...], kinds: Kinds, lo
             block = "\n" + "\n".join(held[start:stop])
             if base + start <= BANNER:
                 look(block)
-            hits = sieve.hits(block)
+            hits = sieve.hits(block, base + start)
             if not more:
                 hits = _with_last(hits, held[start:stop])
             for at in hits:
@@ -123,7 +146,8 @@ def _with_last(hits: list[int], lines: list[str]) -> list[int]:
 class _Sieve:
     """Finds the lines that hold a keyword, and spares itself those whose like was seen often enough."""
 
-    def __init__(self, keywords: tuple[str, ...], kinds: Kinds) -> None:
+    def __init__(self, keywords: tuple[str, ...], kinds: Kinds, flood: Flood) -> None:
+        self._flood = flood
         self._keywords = keywords
         self._kinds = kinds
         self._of_kind: dict[bytes, int] = {}
@@ -132,13 +156,22 @@ class _Sieve:
         """Shapes (a line without its digits) that are not looked at again."""
         self._times: dict[bytes, int] = {}
         """How often a shape with a keyword was seen."""
+        self._outlines: dict[bytes, int] = {}
+        """How often lines of well-known kinds with this outline (a line without its small letters too) were seen."""
+        self._flooded: set[bytes] = set()
 
-    def hits(self, block: str) -> list[int]:
-        """Indexes of the lines to look at. The block starts with a newline."""
+    def hits(self, block: str, number: int) -> list[int]:
+        """Indexes of the lines to look at. The block starts with a newline; ``number`` is that of its first line."""
         lines = block.split("\n")[1:]
-        shapes = block.encode("utf-8", "surrogatepass").translate(None, _DIGITS).split(b"\n")[1:]
+        raw = block.encode("utf-8", "surrogatepass")
+        left = list(range(len(lines)))
+        if self._flooded:
+            left = self._dry(raw, lines, number)
+            if not left:
+                return []
+        shapes = raw.translate(None, _DIGITS).split(b"\n")[1:]
         dull = self._dull
-        left = [at for at, shape in enumerate(shapes) if shape not in dull]
+        left = [at for at in left if shapes[at] not in dull]
         if not left:
             return []
         text = block if len(left) == len(lines) else "\n" + "\n".join([lines[at] for at in left])
@@ -153,7 +186,26 @@ class _Sieve:
         if len(self._of_kind) > SHAPES:
             self._of_kind.clear()
         times = self._of_kind[kind] = self._of_kind.get(kind, 0) + 1
+        if times > KIND:
+            self._count(shape.translate(None, _SMALL))
         return times <= KIND
+
+    def _count(self, outline: bytes) -> None:
+        if len(self._outlines) > SHAPES:
+            self._outlines.clear()
+        times = self._outlines[outline] = self._outlines.get(outline, 0) + 1
+        if times > FLOOD and len(self._flooded) < SHAPES:
+            self._flooded.add(outline)
+
+    def _dry(self, raw: bytes, lines: list[str], number: int) -> list[int]:
+        """Without the lines whose outline has been seen too often to read more of them."""
+        outlines = raw.translate(None, _SMALL).split(b"\n")[1:]
+        flooded = self._flooded
+        left = [at for at, outline in enumerate(outlines) if outline not in flooded]
+        if len(left) < len(lines):
+            first = next(at for at, outline in enumerate(outlines) if outline in flooded)
+            self._flood.add(number + first, lines[first], len(lines) - len(left))
+        return left
 
     def _remember(self, shapes: list[bytes], left: list[int], found: list[int]) -> None:
         if len(self._dull) + len(self._times) > SHAPES:
