@@ -145,6 +145,21 @@ def test_first_error_with_its_place_and_the_log(tree: Path) -> None:
 
 
 @needs_compiler
+@needs_compiler
+@pytest.mark.parametrize("named", ["{outside}", "../outside"])
+def test_make_writes_and_removes_only_inside_the_tree(tree: Path, named: str) -> None:
+    outside = tree.parent / "outside"
+    outside.mkdir()
+    (outside / "precious").touch()
+    value = named.format(outside=outside)
+    (tree / "Makefile").write_text(
+        (tree / "Makefile").read_text() + f"\noverride BUILD_DIR := {value}\nBUILD_DIR_LINK := {value}\n"
+    )
+    with pytest.raises(BuildFailed, match="outside the tree"):
+        make_all(build_of(tree), Silent())
+    assert [path.name for path in outside.iterdir()] == ["precious"]
+
+
 def test_a_makefile_that_make_cannot_read(tree: Path) -> None:
     (tree / "Makefile.config").write_text("this is no makefile\n")
     with pytest.raises(BuildFailed, match="cannot read") as caught:

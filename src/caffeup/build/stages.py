@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Callable
@@ -14,6 +16,7 @@ from caffeup.build.makefile import Variables
 from caffeup.build.progress import Progress, Silent
 from caffeup.build.run import Build, Made, failure, open_log, planned_steps, run_make
 from caffeup.build.stale import fingerprint, remove_stale
+from caffeup.errors import BuildFailed
 from caffeup.model.outcome import StageOutcome
 
 Say = Callable[[str], None]
@@ -45,12 +48,25 @@ def prepare(build: Build, log: IO[bytes], say: Say = _quietly) -> Variables:
     if removed:
         _note(log, f"removed what an earlier build left half-written: {', '.join(removed)}")
     variables = build.ask()
+    _require_inside(build.path, variables)
     stale = remove_stale(build.path, fingerprint(build.path, build.plan, variables), variables)
     if stale.files:
         count = f"{stale.files} file{'s' if stale.files != 1 else ''}"
         _note(log, f"removed {count} ({', '.join(stale.kinds)}): {stale.because}")
         say(f"what was built before does not fit and is built anew ({count}): {stale.because}")
     return variables
+
+
+def _require_inside(root: Path, variables: Variables) -> None:
+    """Raise ``BuildFailed`` where make would write, and remove, outside the tree: it begins with ``rm -r`` of its link."""
+    for name in ("BUILD_DIR", "BUILD_DIR_LINK"):
+        place = os.path.normpath(root.absolute() / (variables.text(name) or "build"))
+        if not Path(place).is_relative_to(root.absolute()):
+            raise BuildFailed(
+                f"This tree's Makefile builds outside the tree: {name} is {variables.text(name)}.",
+                advice="caffeup lets make write, and remove, only inside the tree. Look where that is set:",
+                commands=(f"grep -n BUILD_DIR {shlex.quote(str(root / 'Makefile'))}",),
+            )
 
 
 def link_build(root: Path, build_dir: str, log: IO[bytes]) -> None:
