@@ -112,6 +112,22 @@ def test_a_tree_that_it_does_not_fit_goes_without_it(features: tuple[str, ...], 
     assert reason in plan.decision("depthwise").because
 
 
+def test_of_a_tree_that_is_not_here_yet_nothing_is_claimed() -> None:
+    told = plan_of(tree(features=(), seen=False)).decision("depthwise")
+    assert told.value == "known when the tree is here"
+
+
+def test_a_factory_of_another_shape_is_no_conflict(caffe: Path) -> None:
+    """The layer goes in; what nobody asked for by name must not stop a build of an unknown fork."""
+    factory = caffe / "src" / "caffe" / "layer_factory.cpp"
+    text = factory.read_text()
+    factory.write_text(text.replace("R(Convolution, GetConvolutionLayer);", "R(\n    Convolution,\n    GetConvolutionLayer\n);"))
+    assert factory.read_text() != text
+    plan = plan_of(tree(features=inspect(caffe, FACTS).features))
+    assert of_depthwise(plan) == ["depthwise-layer"]
+    assert "by its name alone" in plan.decision("depthwise").value
+
+
 def test_it_goes_in_and_out_whole(caffe: Path) -> None:
     before = snapshot(caffe)
     done = engine.apply(str(caffe), depthwise(caffe), FACTS)

@@ -42,6 +42,8 @@ class Tree(Value, kw_only=True):
     fork: str = "unknown"
     """Row of facts/forks.toml, or ``unknown``."""
     origin: Origin
+    seen: bool = True
+    """Whether it was read; False: it is not here yet, and this is what is likely of it."""
     makefile: bool = True
     cmake: bool = False
     config_keys: tuple[str, ...] = ()

@@ -21,6 +21,8 @@ class Depthwise(Value, kw_only=True):
 def choose_depthwise(case: Case, *, gpu: bool) -> Depthwise:
     """Always add it where it fits; one that the tree has by itself stays until --replace-depthwise."""
     tree = case.tree
+    if not tree.seen:
+        return _decided("known when the tree is here", "it depends on how the tree makes its layers")
     if "layers:one-type" not in tree.features:
         return _decided("none", "this tree's layers are made in another way than the layer is written for (Layer<Dtype>)")
     own = "depthwise:own" in tree.features
