@@ -157,9 +157,24 @@ class TestOnABareMachine:
         assert "brocolli can be had instead of ssd" in captured.err
         assert " git " not in captured.out, "an archive needs no git"
 
-    def test_a_dry_run_ends_where_nothing_can_be_had(self, capsys: Captured) -> None:
+    def test_a_dry_run_shows_the_plan_also_where_the_tree_cannot_be_had_now(self, capsys: Captured) -> None:
         assert main(["up", "nvidia", "--dry-run"]) == 7
-        assert "cannot reach https://github.com/NVIDIA/caffe: Could not resolve host: github.com" in capsys.readouterr().err
+        captured = capsys.readouterr()
+        assert captured.out.startswith("plan         nvidia tree, CPU-only, ")
+        assert "depthwise  known when the tree is here" in captured.out
+        assert "cannot reach https://github.com/NVIDIA/caffe: Could not resolve host: github.com" in captured.err
+
+    @pytest.mark.parametrize("dry", [["--dry-run"], []])
+    def test_a_folder_is_not_taken_elsewhere(self, dry: list[str], tiny: Path, capsys: Captured) -> None:
+        assert main(["up", str(tiny), "--into", str(tiny.parent / "other"), *dry]) == 2
+        assert "used where it is" in capsys.readouterr().err
+        assert not (tiny.parent / "other").exists()
+
+    def test_a_dry_run_refuses_what_up_would_refuse(self, tiny: Path, capsys: Captured) -> None:
+        assert main(["up", str(tiny / "README.md"), "--dry-run"]) == 7
+        assert "no archive" in capsys.readouterr().err
+        assert main(["up", "bvlc", "--into", str(tiny / "README.md"), "--dry-run"]) == 7
+        assert "is there already" in capsys.readouterr().err
 
     def test_a_plan_says_it_too(self, tiny: Path, capsys: Captured) -> None:
         assert main(["plan", str(tiny)]) == 8

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
+from typing import Optional
 
 import msgspec
 
@@ -12,6 +14,7 @@ from caffeup.app.stages import Stages
 from caffeup.app.ui import Ui
 from caffeup.build.progress import Status
 from caffeup.disk import as_path
+from caffeup.errors import UsageError
 from caffeup.facts.forks import Fork
 from caffeup.facts.tables import Facts
 from caffeup.model.plan import Request
@@ -35,22 +38,37 @@ class Wanted(msgspec.Struct, frozen=True):
     assumed: Tree
     """What is known of it before it is here: enough for a first plan."""
     needs_git: bool
+    unreached: Optional[Unreachable] = None
+    """Why it cannot be fetched now; a plan can be made all the same."""
 
 
 def resolve(request: Request, facts: Facts) -> Wanted:
-    """Find out what is meant, without touching anything."""
+    """Find out what is meant, without touching anything; ``UsageError`` for a folder that shall go into another."""
     folder = as_path(request.into or default_folder(request.source, facts)).absolute()
     row = named(request.source, facts)
+    _require_one_folder(request, folder, facts)
     here = folder.is_dir() and (row is None or recorded_origin(folder) is not None)
     if not here and row is not None:
         stand_in = _stand_in(request, facts)
         if stand_in is not None:
             folder, here = stand_in, True
-    assumed = Tree(root=str(folder), fork=row.id if row else "unknown", origin=Origin(kind="git"), config_keys=USUAL_KEYS)
+    assumed = Tree(
+        root=str(folder), fork=row.id if row else "unknown", origin=Origin(kind="git"), config_keys=USUAL_KEYS, seen=False
+    )
     return Wanted(request.source, folder, here, assumed, needs_git=row.sdist is None if row else not here)
 
 
-def _stand_in(request: Request, facts: Facts) -> Path | None:
+def _require_one_folder(request: Request, folder: Path, facts: Facts) -> None:
+    own = Path(default_folder(request.source, facts))
+    if request.into and own.is_absolute() and own != folder:
+        raise UsageError(
+            f"{own} is a folder, and is used where it is: --into {request.into} does not move it.",
+            advice="Leave --into out, or copy the tree and name the copy.",
+            commands=(f"cp -a {shlex.quote(str(own))} {shlex.quote(request.into)}",),
+        )
+
+
+def _stand_in(request: Request, facts: Facts) -> Optional[Path]:
     """The folder of a tree that was taken in place of this one earlier."""
     other = substitute_for(request.source, facts)
     if other is None or request.into:
@@ -82,16 +100,19 @@ def obtain(session: Session, ui: Ui, stages: Stages, request: Request, wanted: W
 
 
 def look_ahead(session: Session, ui: Ui, request: Request) -> Wanted:
-    """What ``obtain`` would bring, told beforehand; the substitute where the host of the wanted one cannot be reached."""
+    """What ``obtain`` would bring, told beforehand; the substitute where the host of the wanted one cannot be reached.
+
+    A source that is wrong in itself is refused as ``obtain`` refuses it.
+    """
     wanted = resolve(request, session.facts)
     if wanted.here:
         return wanted
     try:
-        address = reach(wanted.source, session.facts, session.host)
+        address = reach(wanted.source, wanted.folder, session.facts, session.host)
     except Unreachable as error:
         other = substitute_for(wanted.source, session.facts)
         if other is None:
-            raise
+            return msgspec.structs.replace(wanted, unreached=error)
         ui.say(error.brief)
         ui.say(_offer(wanted.source, other))
         return resolve(msgspec.structs.replace(request, source=other.id), session.facts)

@@ -8,7 +8,7 @@ from typing import Optional, TypeVar
 import msgspec
 
 from caffeup.app.session import Session, find_tree, remembered_request
-from caffeup.errors import UsageError
+from caffeup.errors import SourceError, UsageError
 from caffeup.model.base import SCHEMA, ComputeCapability, from_json
 from caffeup.model.machine import Machine
 from caffeup.model.plan import Plan, Request
@@ -24,6 +24,8 @@ class Planned(msgspec.Struct, frozen=True):
     machine: Machine
     tree: Tree
     plan: Plan
+    unreached: Optional[SourceError] = None
+    """Why the tree that the plan is for cannot be fetched now."""
 
 
 def plan_for(session: Session, named: str, given: Request, *, root: Optional[Path] = None) -> Planned:

@@ -55,7 +55,7 @@ class Up:
         ahead = [word for word, absent in (("the tree is", not wanted.here), ("the packages are", bool(plan.packages))) if absent]
         if ahead:
             self._ui.say(f"the plan is what can be known before {' and '.join(ahead)} here; it is made again then")
-        return Planned(wanted.folder, machine, tree, plan)
+        return Planned(wanted.folder, machine, tree, plan, wanted.unreached)
 
     def run(self) -> Report:
         """Everything."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -31,4 +32,4 @@ def configure(
     if stdout:
         typer.echo(render_config(planned.plan), nl=False)
         return
-    typer.echo("\n".join(show.patches(put_in_place(session, planned))))
+    typer.echo("\n".join(show.patches(put_in_place(session, planned), fitted=sys.stdout.isatty())))

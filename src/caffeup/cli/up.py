@@ -40,6 +40,8 @@ def up(
         planned = run.preview()
         told = told_together(session, planned.machine, planned.plan)
         typer.echo(to_json(planned.plan) if json else "\n".join(show.headed_plan(told, planned.tree)))
+        if planned.unreached is not None:
+            raise planned.unreached
         raise typer.Exit(code_of(planned.plan))
     report = run.run()
     typer.echo(to_json(report) if json else "\n".join(show.report(report)))

@@ -85,6 +85,15 @@ def unpack(archive: Path, into: Path, *, sha256: str = "", largest: int = LARGES
     return result
 
 
+def look(archive: Path) -> None:
+    """Raise ``BadArchive`` for what is no archive at all, or is cut off at its start."""
+    try:
+        with open_members(archive, LARGEST_TREE) as members:
+            next(iter(members), None)
+    except (*DAMAGE, ValueError) as error:
+        raise _damaged(archive, error) from error
+
+
 def _damaged(archive: Path, error: Exception) -> BadArchive:
     shown = shlex.quote(str(archive))
     return BadArchive(

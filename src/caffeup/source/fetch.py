@@ -101,9 +101,12 @@ def fetch(
         ) from problem
 
 
-def reach(source: str, facts: Facts, host: Host) -> str:
-    """The address that ``fetch`` would ask; raise ``Unreachable`` where nobody answers there. Nothing is written."""
+def reach(source: str, into: Union[str, Path], facts: Facts, host: Host) -> str:
+    """The address that ``fetch`` would ask; raise what it would raise, as far as that can be told. Nothing is written."""
     place = resolve(source, facts)
+    _already_there(place, as_path(str(into)).absolute())
+    if place.kind == "archive":
+        archives.look(Path(place.path))
     shown = without_credentials(place.url)
     why = git.unanswered(place.url, host) if place.kind == "git" else None
     if why is not None:
