@@ -374,6 +374,20 @@ class TestExplain:
         assert json.loads(capsys.readouterr().out)["id"] == "ecc"
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["gpu", "explain"], "[FIGURE]"), (["gpu", "kill"], "PID..."), (["gpu", "free"], "--need SIZE"), (["gpu"], "--watch [SECONDS]"),
+        (["doctor"], "[TREE]"), (["patch", "revert"], "--only ID"), (["diagnose"], "[LOG]..."),
+    ],
+)  # fmt: skip
+def test_arguments_stay_arguments_on_every_python(capsys: Captured, command: list[str], said: str) -> None:
+    assert main([*command, "--help"]) == 0
+    help_ = capsys.readouterr().out
+    assert said.lower() in help_.lower()
+    assert "--no-json" not in help_
+
+
 def test_help_names_every_part(capsys: Captured) -> None:
     assert main(["gpu", "--help"]) == 0
     said = capsys.readouterr().out
