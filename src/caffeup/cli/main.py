@@ -57,12 +57,13 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
             raise typer.Exit(code_for(error)) from None
 
-    run_command.__signature__ = _with_types(command)  # type: ignore[attr-defined]
+    if sys.version_info < (3, 10):
+        run_command.__signature__ = _with_types(command)
     return run_command
 
 
 def _with_types(command: Callable[..., None]) -> inspect.Signature:
-    """Its signature with types in place of their text: on Python 3.9 typer reads no text, and each argument becomes an option."""
+    """Its signature with types in place of their text, which typer reads from 3.10 on: each argument would be an option."""
     signature = inspect.signature(command)
     texts = {name: one.annotation for name, one in signature.parameters.items() if isinstance(one.annotation, str)}
     holder = type("Parameters", (), {"__annotations__": texts})  # what is returned is imported only when a command runs
