@@ -33,8 +33,9 @@ MAY_IMPORT = {
     "render": {"model", "facts", "bundle", "errors", "render"},
     "diagnose": {"model", "facts", "diagnose"},
     "net": {"model", "facts", "errors", "net"},
+    "bench": {"model", "errors", "net", "gpu", "bench"},
 }
-PURE = ("model", "facts", "plan", "diagnose", "detect/parse", "gpu/")
+PURE = ("model", "facts", "plan", "diagnose", "detect/parse", "gpu/", "bench/")
 TOUCHES_DISK = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "exists", "is_file", "is_dir", "mkdir", "unlink"}
 
 

@@ -7,13 +7,18 @@ import re
 import shutil
 
 # The program as a command, in a shell's quotes or in a sentence; not its name alone, and not the end of a path.
-_COMMANDS = "up detect doctor plan configure patch build verify diagnose explain run gpu net env clean"
+_COMMANDS = "up detect doctor plan configure patch build verify bench demo diagnose explain run gpu net env clean"
 _OURS = re.compile(rf"(?<![\w./-])caffeup(?= (?:(?:{_COMMANDS.replace(' ', '|')})(?![\w-])|--\w))")
 
 
 def name() -> str:
     """As the bootstrap script says; ``caffeup`` where it was installed."""
     return os.environ.get("CAFFEUP_COMMAND") or "caffeup"
+
+
+def of_checkout() -> bool:
+    """Whether the bootstrap script of a checkout was called: it has a command more, which is not in the program."""
+    return bool(os.environ.get("CAFFEUP_COMMAND"))
 
 
 def as_typed(command: str) -> str:

@@ -14,7 +14,24 @@ from typing import Any, Callable, get_type_hints
 import typer
 
 from caffeup import __version__
-from caffeup.cli import build, called, clean, configure, detect, diagnose, doctor, env, explain, gpu, net, patch, plan, up, verify
+from caffeup.cli import (
+    bench,
+    build,
+    called,
+    clean,
+    configure,
+    detect,
+    diagnose,
+    doctor,
+    env,
+    explain,
+    gpu,
+    net,
+    patch,
+    plan,
+    up,
+    verify,
+)
 from caffeup.cli import run as run_
 
 app = typer.Typer(
@@ -85,6 +102,7 @@ for _command in (
     configure.configure,
     build.build,
     verify.verify,
+    bench.bench,
     diagnose.diagnose,
     explain.explain,
     env.env,
@@ -112,6 +130,8 @@ app.add_typer(gpu.app, short_help=gpu.app.info.help)
 
 def main(arguments: list[str]) -> int:
     """Run one command; give its exit code."""
+    if called.of_checkout():
+        app.info.epilog = f"From the checkout there is also: {called.name()} test [--real], the project's own checks."
     try:
         app(arguments, prog_name=Path(called.name()).name)
     except SystemExit as end:

@@ -1,0 +1,99 @@
+"""What was measured, as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from caffeup.bench.medians import by_name, slowest
+from caffeup.bench.words import gpu_words, ms
+from caffeup.cli import show
+from caffeup.errors import UsageError
+from caffeup.gpu.words import mib
+from caffeup.model.bench import BenchReport, Row
+from caffeup.net.text import printable
+
+_LAYERS = 12
+_NAME = 24
+_MOST = 1 << 20
+
+
+def batches(text: str) -> tuple[int, ...]:
+    """``1,32`` as numbers."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if any(not (word.isascii() and word.isdigit()) or not 0 < int(word[:9]) <= _MOST for word in words):
+        raise UsageError(f"{printable(text)!r} is no list of batch sizes.", advice="Write it as 1,32.")
+    return tuple(dict.fromkeys(int(word) for word in words))
+
+
+def phase(text: str) -> str:
+    """``TRAIN``, ``TEST``, or nothing."""
+    if text.upper() not in {"", "TRAIN", "TEST"}:
+        raise UsageError(f"There is no phase {printable(text)!r}.", advice="Give train or test.")
+    return text.upper()
+
+
+def report(value: BenchReport, *, every: bool = False, page: str = "") -> Iterator[str]:
+    """The tables of a bench: whole nets, then layers, for each batch size."""
+    runs = f"medians of {value.repeat} runs" if value.repeat > 1 else "one run"
+    name = f" ({value.name})" if value.name else ""
+    yield f"{value.net or 'a net made for this'}{name} on {value.device}; milliseconds a pass, {runs}"
+    for batch in dict.fromkeys(row.batch for row in value.rows):
+        rows = [row for row in value.rows if row.batch == batch]
+        yield ""
+        yield f"batch {batch}"
+        yield from _whole(rows)
+        yield ""
+        yield from _layers([row for row in rows if row.layers], every=every, depthwise=value.depthwise)
+    yield from _notes(value)
+    if page:
+        yield f"page: {page}"
+
+
+def _whole(rows: Sequence[Row]) -> Iterator[str]:
+    room = max(len(row.variant) for row in rows)
+    yield f"  {'':<{room}} {'forward':>10} {'backward':>10} {'to first':>9} {'memory':>10}  depthwise layers"
+    for row in rows:
+        if row.forward is None or row.backward is None:
+            yield f"  {row.variant:<{room}} failed: {row.failed}"
+            continue
+        ratio = "" if row.ratio is None else f"{row.ratio:.3f}" if row.ratio < 0.1 else f"{row.ratio:.2f}"
+        memory = "?" if row.memory_bytes is None else mib(row.memory_bytes)
+        inside = f"{ms(row.depthwise_forward)} + {ms(row.depthwise_backward)}" if row.depthwise_forward else ""
+        yield f"  {row.variant:<{room}} {ms(row.forward):>10} {ms(row.backward):>10} {ratio:>9} {memory:>10}  {inside}".rstrip()
+    for row in rows:
+        if row.gpu is not None and row.forward is not None:
+            yield f"  {row.variant}: {gpu_words(row)}"
+            break
+    for row in rows:
+        if row.failed and row.findings:
+            yield from show.findings(row.findings)
+
+
+def _layers(rows: Sequence[Row], *, every: bool, depthwise: Sequence[str]) -> Iterator[str]:
+    if not rows:
+        return
+    found = [by_name(row.layers) for row in rows]
+    names = [layer.name for layer in rows[0].layers] if every else list(slowest(rows, _LAYERS))
+    heads = [f"{row.variant:>16}" for row in rows]
+    title = "all layers" if every else "the slowest layers"
+    yield f"  {title + ', forward + backward':<{_NAME + 2}}{''.join(heads)}"
+    for name in dict.fromkeys(names):
+        cells = []
+        for layers in found:
+            layer = layers.get(name)
+            cells.append(f"{'-' if layer is None else f'{ms(layer.forward)} + {ms(layer.backward)}':>16}")
+        mark = "*" if name in depthwise else " "
+        yield f"  {mark}{printable(name, _NAME):<{_NAME}} {''.join(cells)}"
+    if set(names) & set(depthwise):
+        yield "  * depthwise"
+
+
+def _notes(value: BenchReport) -> Iterator[str]:
+    if value.left_out:
+        yield ""
+        yield "not measured"
+        yield from show.table([(one.title, one.because) for one in value.left_out])
+    if value.disturbed:
+        yield ""
+        yield "disturbed"
+        yield from (f"  {line}" for line in value.disturbed)
