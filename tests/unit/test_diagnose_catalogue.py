@@ -100,6 +100,9 @@ def test_commands_of_caffeup_exist(fix: Fix) -> None:
 
 
 def _accepted(group: Any, words: list[str]) -> None:
+    if not words:
+        assert group.invoke_without_command
+        return
     command = group.commands[words[0]]
     if hasattr(command, "commands"):
         _accepted(command, words[1:])

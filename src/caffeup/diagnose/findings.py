@@ -193,7 +193,9 @@ def _explained(event: Event, notes: Notes) -> bool:
     """Whether a known cause in the same source file, the same link or just before it explains it."""
     if event.kind is Kind.CONFIGURE and notes.seen:
         return True
-    if event.kind is Kind.CHECK and any(0 <= event.number - seen.event.number <= SAME_DEATH for seen in notes.seen.values()):
+    if event.kind in {Kind.CHECK, Kind.PYTHON} and any(
+        0 <= event.number - seen.event.number <= SAME_DEATH for seen in notes.seen.values() if not seen.informs
+    ):
         return True
     if event.stem:
         return event.stem in notes.stems
