@@ -13,7 +13,7 @@ from caffeup.build.run import Build
 from caffeup.build.stages import make_all
 from caffeup.model.outcome import Check
 from caffeup.model.plan import Plan, Request
-from caffeup.verify import verify
+from caffeup.verify import number_of_checks, verify
 from caffeup.verify.libraries import parse_ldd
 
 TINY = Path(__file__).resolve().parents[1] / "trees" / "tiny"
@@ -88,7 +88,9 @@ def by_name(checks: tuple[Check, ...]) -> dict[str, Check]:
 
 @needs_compiler
 def test_without_pycaffe_the_program_runs_the_net(tree: Path) -> None:
-    checks = verify(build_of(tree))
+    begun: list[str] = []
+    checks = verify(build_of(tree), begins=begun.append)
+    assert begun == [check.name for check in checks]
     assert [(check.name, check.ok) for check in checks] == [
         ("shared libraries", True), ("program", True), ("CPU forward and backward", True)
     ]  # fmt: skip
@@ -98,7 +100,11 @@ def test_without_pycaffe_the_program_runs_the_net(tree: Path) -> None:
 
 @needs_compiler
 def test_all_is_well(tree: Path) -> None:
-    checks = verify(build_of(tree, fake_python(tree, answers(tree))))
+    begun: list[str] = []
+    build = build_of(tree, fake_python(tree, answers(tree)))
+    checks = verify(build, begins=begun.append)
+    assert begun == [check.name for check in checks], "each is told before it is made"
+    assert len(begun) == number_of_checks(build.plan, ())
     assert all(check.ok for check in checks), checks
     assert by_name(checks)["import caffe"].result == "Python 3.11, numpy 1.24"
     assert by_name(checks)["caffe.io"].result == "Transformer are right"

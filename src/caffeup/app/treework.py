@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
+import time
 from pathlib import Path
 
 import msgspec
@@ -10,6 +12,8 @@ import msgspec
 from caffeup.app.planning import Planned, read_plan
 from caffeup.app.session import Session
 from caffeup.app.state import FOLDER, exclusive
+from caffeup.app.ui import Ui
+from caffeup.build.progress import Status
 from caffeup.build.run import Build
 from caffeup.disk import read_plain, write_atomically
 from caffeup.errors import CannotBuild, DependencyError, NotBuilt
@@ -76,12 +80,22 @@ def revert_patches(root: Path, ids: tuple[str, ...]) -> tuple[PatchEntry, ...]:
         return engine.revert(str(root), ids or None)
 
 
-def verify_tree(session: Session, planned: Planned) -> tuple[Check, ...]:
-    """Prove that what was built works; raise ``NotBuilt`` where nothing was."""
+def verify_tree(session: Session, planned: Planned, ui: Ui) -> tuple[Check, ...]:
+    """Prove that what was built works, and say what is being looked at; raise ``NotBuilt`` where nothing was."""
     require_built(planned.plan)
-    from caffeup.verify import verify  # noqa: PLC0415  # reads ELF files: only where something is verified
+    from caffeup.verify import number_of_checks, verify  # noqa: PLC0415  # reads ELF files: only where something is verified
 
-    return verify(build_of(session, planned.plan, planned.machine), gpus=planned.machine.graphics.gpus)
+    gpus = planned.machine.graphics.gpus
+    total = number_of_checks(planned.plan, gpus)
+    shown, begun, done = ui.progress("verify"), time.monotonic(), itertools.count()
+
+    def begins(check: str) -> None:
+        shown.show(Status(done=next(done), total=total, current=check, elapsed=time.monotonic() - begun))
+
+    try:
+        return verify(build_of(session, planned.plan, planned.machine), gpus=gpus, begins=begins)
+    finally:
+        shown.close()
 
 
 def environment(plan: Plan) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -192,7 +192,7 @@ class Up:
 
     def _verify(self, planned: Planned, built: str, tests: Optional[TestReport]) -> Report:
         def work() -> StageOutcome:
-            checks = verify_tree(self._session, planned)
+            checks = verify_tree(self._session, planned, self._ui)
             self._stages.update(checks=checks)
             bad = [check for check in checks if not check.ok]
             if bad:

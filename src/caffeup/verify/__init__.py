@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from caffeup.verify.checks import verify
+from caffeup.verify.checks import number_of_checks, verify
 
-__all__ = ["verify"]
+__all__ = ["number_of_checks", "verify"]

@@ -12,10 +12,11 @@ from caffeup.model.base import Value
 from caffeup.model.finding import Evidence, Remedy
 from caffeup.model.machine import Gpu
 from caffeup.model.outcome import Check
+from caffeup.model.plan import Plan
 from caffeup.verify.gpu import gpu_checks
 from caffeup.verify.images import images
 from caffeup.verify.libraries import parse_ldd
-from caffeup.verify.site import Site, answer, failed, why_not
+from caffeup.verify.site import Begins, Site, answer, failed, quietly, why_not
 from caffeup.verify.smallnet import IMPORT, NET, RUN
 
 _ALLOWED = 1e-4
@@ -36,22 +37,40 @@ class _Imported(Value):
     python: str
 
 
-def verify(build: Build, *, gpus: tuple[Gpu, ...] = ()) -> tuple[Check, ...]:
-    """Check a finished build; ``gpus``: those here that it can be tried on. Never raises for a failed check."""
+def verify(build: Build, *, gpus: tuple[Gpu, ...] = (), begins: Begins = quietly) -> tuple[Check, ...]:
+    """Check a finished build; ``gpus``: those here that it can be tried on. Never raises for a failed check.
+
+    ``begins`` hears the name of each check before it is made.
+    """
     site = Site(build)
-    checks = [_libraries(site), _program(site)]
+    begins("shared libraries")
+    checks = [_libraries(site)]
+    begins("program")
+    checks.append(_program(site))
     python = ""
     if build.plan.python:
+        begins("import caffe")
         imported = _import(site)
         checks.append(imported)
         if imported.ok:
             python = build.plan.python
-            checks += [_values(site), images(site)]
+            begins("CPU forward and backward")
+            checks.append(_values(site))
+            begins("caffe.io")
+            checks.append(images(site))
     else:
+        begins("CPU forward and backward")
         checks.append(_time(site))
     if build.plan.gpu:
-        checks += gpu_checks(site, gpus, python)
+        checks += gpu_checks(site, gpus, python, begins)
     return tuple(checks)
+
+
+def number_of_checks(plan: Plan, gpus: tuple[Gpu, ...]) -> int:
+    """How many there are where none of them fails."""
+    many = 5 if plan.python else 3
+    on_gpu = 1 + (2 if plan.cudnn else 1) if gpus else 0
+    return many + 1 + on_gpu if plan.gpu else many
 
 
 def _libraries(site: Site) -> Check:

@@ -15,7 +15,7 @@ from caffeup.model.outcome import Check
 from caffeup.model.plan import Plan
 from caffeup.verify.fatbin import Code, Kind, read_fatbins
 from caffeup.verify.largenet import BATCHES, RUN, net
-from caffeup.verify.site import Site, answer, failed, why_not
+from caffeup.verify.site import Begins, Site, answer, failed, quietly, why_not
 
 _FLOAT = 3e-4
 _TF32 = 1e-2
@@ -41,17 +41,22 @@ class _Compared(Value):
     """Bytes more than before, after the net is gone."""
 
 
-def gpu_checks(site: Site, gpus: tuple[Gpu, ...], python: str) -> list[Check]:
+def gpu_checks(site: Site, gpus: tuple[Gpu, ...], python: str, begins: Begins = quietly) -> list[Check]:
     """What can be said without a GPU, and with one; ``python``: that which can import caffe, or empty."""
+    begins("GPU code")
     checks = [_code(site, gpus)]
     if not gpus:
         return [*checks, Check(name="GPU", ok=True, result=_not_tried(site))]
+    begins("device_query")
     asked = _device_query(site)
     checks.append(asked)
     if not asked.ok:
         return checks
     engines = ("CAFFE", "CUDNN") if site.build.plan.cudnn else ("CAFFE",)
-    return checks + [_compare(site, engine, python) if python else _time(site, engine) for engine in engines]
+    for engine in engines:
+        begins(f"GPU, {engine}")
+        checks.append(_compare(site, engine, python) if python else _time(site, engine))
+    return checks
 
 
 def _not_tried(site: Site) -> str:

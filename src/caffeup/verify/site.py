@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Optional
+from typing import Callable, Optional
 
 from caffeup.build.makefile import Variables
 from caffeup.build.run import Build
@@ -15,9 +15,15 @@ from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.outcome import Check
 from caffeup.stream import Captured, run_capture
 
+Begins = Callable[[str], None]
+"""Hears the name of a check that begins."""
 _MARK = "caffeup:"
 # What would make it work for this user in this shell only.
 _NOT_OURS = ("LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "CONDA_PREFIX", "VIRTUAL_ENV")
+
+
+def quietly(_check: str) -> None:
+    """Nobody hears it."""
 
 
 class Site:
