@@ -112,6 +112,14 @@ def test_a_tree_that_it_does_not_fit_goes_without_it(features: tuple[str, ...], 
     assert reason in plan.decision("depthwise").because
 
 
+def test_the_command_that_mends_is_for_the_same_folder() -> None:
+    """A tree that was put elsewhere with --into is not looked for where its name alone would lead."""
+    found = tree(features=("layers:one-type", "depthwise:own"))
+    notes = plan_of(found, Request(source="ssd", into="/x/mine")).notes
+    commands = [command for one in notes for remedy in one.remedies for command in remedy.commands]
+    assert "caffeup up ssd --into /x/mine --replace-depthwise" in commands
+
+
 def test_of_a_tree_that_is_not_here_yet_nothing_is_claimed() -> None:
     told = plan_of(tree(features=(), seen=False)).decision("depthwise")
     assert told.value == "known when the tree is here"

@@ -100,4 +100,5 @@ class Case:
 
     def again(self, *options: str) -> str:
         """The command that runs caffeup on this source again with other options."""
-        return shlex.join(["caffeup", "up", self.request.source, *options])
+        into = ["--into", self.request.into] if self.request.into else []
+        return shlex.join(["caffeup", "up", self.request.source, *into, *options])
