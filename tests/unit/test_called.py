@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Optional
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from caffeup.cli import show
 from caffeup.cli.called import as_typed, prompted
 from caffeup.cli.main import main
-from caffeup.model.finding import Finding, Remedy, Severity
+from caffeup.cli.terminal import Terminal
+from caffeup.model.finding import Evidence, Finding, Remedy, Severity
+from caffeup.model.outcome import StageOutcome
 
 
 def test_a_checkout_is_called_by_its_script(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -17,7 +20,9 @@ def test_a_checkout_is_called_by_its_script(monkeypatch: pytest.MonkeyPatch, cap
     assert as_typed("caffeup up ssd") == "./caffeup.sh up ssd"
     assert as_typed("sudo apt-get install caffeup") == "sudo apt-get install caffeup"
     main(["--help"])
-    assert "Usage: caffeup.sh " in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Usage: caffeup.sh " in said
+    assert "./caffeup.sh test [--real]" in said, "what only the checkout has"
 
 
 COMMAND = "sudo apt-get update && sudo apt-get install x"
@@ -69,3 +74,25 @@ def test_a_command_is_found_wherever_it_stands(text: str, typed: str, monkeypatc
     assert as_typed(typed) == typed
     note = Finding(id="x", severity=Severity.NOTE, title=text, why=text, remedies=(Remedy(text=text, commands=(text,)),))
     assert " ".join(" ".join(show.finding(note)).split()).count(typed) == 4
+
+
+class OnTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_lines_break_between_words_and_commands_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    path = "/a/" + "long/" * 20 + "caffe"
+    words = "there is a word that stands where a line of sixty columns would end, and a path: " + path
+    shown = OnTerminal()
+    Terminal(stream=shown).say(words, (f"caffeup up {path}",))
+    Terminal(stream=shown).end(StageOutcome(name="detect", state="done", summary=words))
+    lines = shown.getvalue().replace("\r\x1b[K", "").splitlines()
+    lines += show.finding(Finding(id="x", severity=Severity.NOTE, title=words, evidence=(Evidence(where=path, text=words),)))
+    assert {line for line in lines if len(line) > 60 and path not in line} == set()
+    assert sum(path in line for line in lines) == 6, "no path is broken"
+    assert f"  $ caffeup up {path}" in lines
+    log = io.StringIO()
+    Terminal(stream=log).say(words)
+    assert log.getvalue() == f"{words}\n", "in a log it is one line"

@@ -90,6 +90,14 @@ def _fill(text: str, start: int, *, most: Optional[int] = None) -> list[str]:
     return wrapper.wrap(text)
 
 
+def fitted(line: str, under: int) -> list[str]:
+    """The line, broken between words where it is wider than the terminal; a command stays whole, to be copied."""
+    if len(line) <= width() or line.lstrip().startswith(("$ ", "as root: ")):
+        return [line]
+    margin = " " * min(under, width() // 2)
+    return textwrap.wrap(line, width(), subsequent_indent=margin, break_on_hyphens=False, break_long_words=False)
+
+
 def _wrapped(label: str, text: str) -> Iterator[str]:
     yield from textwrap.wrap(
         as_typed(text),
@@ -103,11 +111,11 @@ def _wrapped(label: str, text: str) -> Iterator[str]:
 
 def finding(one: Finding) -> Iterator[str]:
     """A finding: what, why, what was seen, what mends it."""
-    yield f"{_MARKS[one.severity]}: {as_typed(one.title)}  [{one.id}]"
+    yield from fitted(f"{_MARKS[one.severity]}: {as_typed(one.title)}  [{one.id}]", 4)
     if one.why:
         yield from _wrapped("why   ", one.why)
     for seen in one.evidence:
-        yield f"    seen  {seen}"
+        yield from fitted(f"    seen  {seen}", 10)
     if one.confidence is not Confidence.CERTAIN:
         yield from _wrapped(
             "sure  ", f"{one.confidence}: {one.confidence_because}" if one.confidence_because else str(one.confidence)
@@ -133,7 +141,7 @@ def examined(many: Iterable[Finding]) -> Iterator[str]:
     for one in right:
         yield f"ok: {one.title}  [{one.id}]"
         for seen in one.evidence:
-            yield f"    seen  {seen}"
+            yield from fitted(f"    seen  {seen}", 10)
     worst = [s for s in (Severity.PROBLEM, Severity.WARNING, Severity.NOTE) if any(one.severity is s for one in every)]
     counts = [f"{(n := sum(one.severity is s for one in every))} {s}{'' if n == 1 else 's'}" for s in worst]
     yield ", ".join([*counts, f"{len(right)} ok"])
@@ -141,8 +149,8 @@ def examined(many: Iterable[Finding]) -> Iterator[str]:
 
 def machine(value: Machine) -> Iterator[str]:
     """Everything detected."""
-    yield f"system     {system_line(value)}"
-    yield f"graphics   {graphics_line(value)}"
+    yield from fitted(f"system     {system_line(value)}", 11)
+    yield from fitted(f"graphics   {graphics_line(value)}", 11)
     sections = (
         ("toolkits", [(f"CUDA {t.version}", t.root, t.via, _lacks(t.missing)) for t in value.toolkits]),
         ("cuDNN headers", [(str(h.version), h.directory, h.via, "") for h in value.cudnn_headers]),
@@ -204,7 +212,7 @@ def plan(value: Plan) -> Iterator[str]:
 
 def headed_plan(value: Plan, tree: Tree) -> Iterator[str]:
     """The plan under the line that ``up`` prints of it."""
-    yield f"{'plan':<13}{plan_in_short(value, tree)}"
+    yield from fitted(f"{'plan':<13}{plan_in_short(value, tree)}", 13)
     yield from plan(value)
 
 

@@ -31,12 +31,14 @@ class Terminal:
         """One line a stage: what came of it and how long it took."""
         took = f"  ({show.duration(outcome.seconds)})" if outcome.seconds >= 0.05 and outcome.state == "done" else ""
         word = "" if outcome.state == "done" else f"{outcome.state}: " if outcome.summary else outcome.state
-        self._write(("\r\x1b[K" if self._live else "") + f"{outcome.name:<13}{word}{as_typed(outcome.summary)}{took}\n")
+        self._write(
+            ("\r\x1b[K" if self._live else "") + self._fitted(f"{outcome.name:<13}{word}{as_typed(outcome.summary)}{took}", 13)
+        )
 
     def say(self, text: str, commands: tuple[str, ...] = ()) -> None:
         """One line of news, and commands that belong to it."""
-        lines = (as_typed(text), *(f"  {prompted(command)}" for command in commands))
-        self._write(("\r\x1b[K" if self._live else "") + "\n".join(lines) + "\n")
+        lines = (self._fitted(as_typed(text), 0), *(f"  {prompted(command)}\n" for command in commands))
+        self._write(("\r\x1b[K" if self._live else "") + "".join(lines))
 
     def show_plan(self, plan: Plan) -> None:
         """Decisions with reasons."""
@@ -56,6 +58,11 @@ class Terminal:
     def progress(self, title: str) -> Progress:
         """A bar on a terminal, lines elsewhere."""
         return Bar(title, self._stream) if self._live else Plain(title, self._write)
+
+    def _fitted(self, text: str, under: int) -> str:
+        """Lines for this terminal; in a log they are whole."""
+        lines = text.split("\n")
+        return "".join(f"{part}\n" for line in lines for part in (show.fitted(line, under) if self._asks else [line]))
 
     def _lines(self, lines: Iterable[str]) -> None:
         for line in lines:
