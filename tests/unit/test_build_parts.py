@@ -244,12 +244,12 @@ def prints(**changes: Any) -> Fingerprint:
         ({}, set()),
         ({"cuda": "2"}, {"cuda/a.o"}),
         ({"cxx": "2"}, {"a.o"}),
-        ({"link": "2"}, {"lib/libcaffe.so.1", "lib/libcaffe.a", "tools/caffe.bin", "test/test_all.testbin"}),
+        ({"link": "2"}, {"lib/libcaffe.so.1.0.0-rc3", "lib/libcaffe.a", "tools/caffe.bin", "test/test_all.testbin"}),
         ({"protoc": "2"}, {"src/caffe.pb.h"}),
     ],
 )
 def test_only_what_other_settings_touch_is_removed(tmp_path: Path, changes: dict[str, str], gone: set[str]) -> None:
-    names = {"a.o", "cuda/a.o", "lib/libcaffe.so.1", "lib/libcaffe.a", "tools/caffe.bin", "test/test_all.testbin",
+    names = {"a.o", "cuda/a.o", "lib/libcaffe.so.1.0.0-rc3", "lib/libcaffe.a", "tools/caffe.bin", "test/test_all.testbin",
              "src/caffe.pb.h", "a.o.warnings.txt", ".linked"}  # fmt: skip
     variables = Variables(values={"BUILD_DIR": ".b_release"})
     remove_stale(tmp_path, prints(), variables)

@@ -22,7 +22,7 @@ from caffeup.model.plan import Request
 TESTS = Path(__file__).resolve().parents[1]
 Captured = pytest.CaptureFixture[str]
 
-BUILT = (".build_release/lib/libcaffe.so.1.0.0", ".build_release/tools/caffe.bin", "python/caffe/_caffe.so")
+BUILT = (".build_release/lib/libcaffe.so.1.0.0-rc3", ".build_release/tools/caffe.bin", "python/caffe/_caffe.so")
 """Programs and libraries."""
 MADE = (
     *(".build_release/src/caffe/blob.o", ".build_release/src/caffe/blob.d", ".build_release/src/caffe/blob.o.warnings.txt"),
@@ -52,7 +52,7 @@ def build_in(tree: Path) -> None:
     for name in (*BUILT, *MADE):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_bytes(b"\x7fELF" if name in BUILT else b"x\n")
-    for name, target in (("lib/libcaffe.so", "libcaffe.so.1.0.0"), ("tools/caffe", "caffe.bin")):
+    for name, target in (("lib/libcaffe.so", "libcaffe.so.1.0.0-rc3"), ("tools/caffe", "caffe.bin")):
         (tree / ".build_release" / name).symlink_to(target)
     (tree / "build").symlink_to(".build_release")
     (tree / "python" / "caffe" / "proto" / "__init__.py").touch()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-_LIBRARY = re.compile(r".+(?:\.a|\.so(?:\.\d+)*)")
+_LIBRARY = re.compile(r".+(?:\.a|\.so(?:\.\d[\w.-]*)?)")
 _LINKED = (".bin", ".testbin")
 _TOLD = ("warnings.txt", "lint.txt", ".linked")
 _ELF = b"\x7fELF"
