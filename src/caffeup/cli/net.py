@@ -6,7 +6,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from caffeup.cli import options
+from caffeup.cli import net_model, net_tune, options
 
 app = typer.Typer(name="net", help="Nets: rewritten for the depthwise layer, checked, measured.", no_args_is_help=True)
 
@@ -90,4 +90,4 @@ def check(
         raise typer.Exit(1)
 
 
-COMMANDS = (convert, revert, check)
+COMMANDS = (convert, revert, check, net_tune.tune, *net_model.COMMANDS)

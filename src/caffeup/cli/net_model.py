@@ -1,0 +1,77 @@
+"""``caffeup net …``: nets with their weights."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from caffeup.cli import options
+
+Net = Annotated[str, typer.Argument(metavar="NET.prototxt", help="The net's file.")]
+Model = Annotated[str, typer.Argument(metavar="MODEL.caffemodel", help="Its weights.")]
+Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to write the prototxt.")]
+ModelOutput = Annotated[
+    str, typer.Option("--model-output", metavar="FILE", help="Where to write the model; by default like the prototxt.")
+]
+Tree = Annotated[str, typer.Option("--tree", metavar="DIR", help="A built tree whose pycaffe runs both nets and compares them.")]
+Purpose = Annotated[bool, typer.Option("--train", help="With the data it learns from, and a loss.")]
+
+
+def merge_bn(
+    net: Net, model: Model, output: Output = "", model_output: ModelOutput = "", tree: Tree = "", json: options.Json = False
+) -> None:
+    """Fold BatchNorm and Scale into the convolutions before them.
+
+    The same outputs from fewer layers. Writes NET_merged.prototxt and MODEL_merged.caffemodel, or what -o names;
+    what cannot be folded stays, with the reason. Everything else in the prototxt stays byte for byte.
+    """
+    from caffeup.app.net_models import compared, merge_net
+    from caffeup.cli import show_net_model
+    from caffeup.errors import VerifyFailed
+    from caffeup.model.base import to_json
+
+    result = merge_net(net, model, output=output, model_output=model_output)
+    if tree and result.written:
+        result = compared(result, tree, model)
+    typer.echo(to_json(result) if json else "\n".join(show_net_model.merged(result)))
+    if result.difference is not None and not result.difference.same:
+        raise typer.Exit(VerifyFailed.exit_code)
+
+
+def new(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="mobilenet-ssd or vgg-ssd.")],
+    classes: Annotated[int, typer.Option("--classes", metavar="N", min=2, max=10_000, help="With the background.")] = 21,
+    size: Annotated[int, typer.Option("--size", metavar="PIXELS", help="Height and width of the images.")] = 300,
+    train: Purpose = False,
+    test: Annotated[bool, typer.Option("--test", help="With labelled data, and the average precision.")] = False,
+    merged: Annotated[bool, typer.Option("--merged", help="Without normalisations, as after merge-bn.")] = False,
+    batch: Annotated[Optional[int], typer.Option("--batch", metavar="N", min=1, max=4096, help="Images at a time.")] = None,
+    data: Annotated[str, typer.Option("--data", metavar="DIR", help="The LMDB of a net to train or test.")] = "",
+    labels: Annotated[str, typer.Option("--labels", metavar="FILE", help="Its label map.")] = "labelmap.prototxt",
+    output: Output = "",
+    model: Annotated[str, typer.Option("--model", metavar="FILE", help="Write weights by chance too, to try it with.")] = "",
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another number gives other weights.")] = 1,
+    json: options.Json = False,
+) -> None:
+    """Make a detector for any number of classes and any size.
+
+    Layer for layer the well-known nets, at their sizes; the boxes grow with the image. Without -o the prototxt is
+    printed. --train and --test want an LMDB, deploy is what stands without them.
+    """
+    from caffeup.app.net_models import new_net, ordered
+    from caffeup.cli import show_net_model
+    from caffeup.errors import UsageError
+    from caffeup.model.base import to_json
+
+    if json and not output:
+        raise UsageError("--json needs -o: without it the net itself is printed.")
+    order = ordered(classes, size, train=train, test=test, merged=merged, batch=batch, data=data, labels=labels)
+    text, written = new_net(kind, order, output=output, model=model, seed=seed)
+    if not output:
+        typer.echo(text, nl=False)
+    if written is not None:
+        typer.echo(to_json(written) if json else "\n".join(show_net_model.written(written)), err=not output)
+
+
+COMMANDS = (merge_bn, new)
