@@ -322,9 +322,25 @@ class TestWatch:
         assert [json.loads(line)["gpus"][0]["card"]["index"] for line in lines] == [0, 0]
 
     def test_the_screen_fits(self) -> None:
-        screen = gpu_watch._screen(self.looks(1, BUSY)(), 80, 2.0)
+        screen = gpu_watch._screen(self.looks(1, BUSY)(), 80, 24, 2.0)
         assert max(len(line) for line in screen.plain.splitlines()) < 80
         assert screen.plain.splitlines()[0].rstrip().endswith("every 2 s, Ctrl-C ends")
+        assert "persistence N/A" in screen.plain
+
+    @pytest.mark.parametrize("height", [5, 12, 24, 40])
+    def test_eight_gpus_on_a_low_screen_are_a_line_each(self, height: int) -> None:
+        many = [card(i, used=(9 - i) * GIB, listed=[listed(100 + i, (9 - i) * 1024)]) for i in range(7)]
+        screen = gpu_watch._screen(self.looks(1, *many, card(7, error="GPU is lost"))(), 80, height, 2.0)
+        rows = screen.plain.splitlines()
+        assert len(rows) <= height
+        assert max(map(len, rows)) < 80
+        if height >= 12:
+            assert sum(row.startswith("GPU ") for row in rows) == 8
+            assert any("9216/24576 MiB" in row and row.endswith("1 computing") for row in rows)
+        if height >= 24:
+            assert any("9216 MiB" in row and row.startswith("   0") for row in rows), "who has most memory comes first"
+        if height < 12:
+            assert any("GPUs more" in row for row in rows)
 
 
 @pytest.fixture

@@ -54,17 +54,22 @@ def _live(look: Callable[[], Snapshot], every: float) -> None:
     console = Console(highlight=False)
     with Live(console=console, screen=True, auto_refresh=False, vertical_overflow="ellipsis") as live:
         for snapshot in _each(look, every):
-            live.update(_screen(snapshot, console.width, every), refresh=True)
+            live.update(_screen(snapshot, console.width, console.height, every), refresh=True)
 
 
-def _screen(snapshot: Snapshot, width: int, every: float) -> Text:
-    """What stands on the screen: the time, the table, how to end it."""
+def _screen(snapshot: Snapshot, width: int, height: int, every: float) -> Text:
+    """What stands on the screen: the time, how to end it, and the table; a shorter one where it would not fit."""
     from rich.text import Text
+
+    from caffeup.gpu.compact import compact
 
     head = f"{time.strftime('%H:%M:%S')}  every {every:g} s, Ctrl-C ends"
     text = Text(no_wrap=True, overflow="ellipsis", end="")
     text.append(f"{head:>{max(len(head), width - 1)}}\n", style="dim")
-    for line in lines(snapshot, width - 1):
+    shown = list(lines(snapshot, width - 1))
+    if snapshot.gpus and len(shown) + 1 > height:
+        shown = list(compact(snapshot, width - 1, height - 1))
+    for line in shown:
         text.append(line + "\n", style=_style(line))
     return text
 

@@ -128,7 +128,7 @@ def _switch(value: Optional[bool]) -> str:  # noqa: FBT001
 def _processes(gpu: GpuNow, width: Optional[int]) -> Iterator[str]:
     if not gpu.uses:
         return
-    rows = [(*_cells(use), _who(gpu, use)) for use in gpu.uses]
+    rows = [(*_cells(use), who(gpu, use)) for use in gpu.uses]
     widths = [max(len(row[i]) for row in (_HEAD, *rows)) for i in range(5)]
     for row in (_HEAD, *rows):
         cells = [f"{row[0]:>{widths[0]}}", f"{row[1]:<{widths[1]}}", f"{row[2]:>{widths[2]}}", f"{row[3]:>{widths[3]}}"]
@@ -142,7 +142,7 @@ def _cells(use: Use) -> tuple[str, str, str, str, str]:
     return str(use.pid), user, age(one.age_seconds) if one is not None else "?", mib(use.memory_bytes), _LETTERS[use.kind]
 
 
-def _who(gpu: GpuNow, use: Use) -> str:
+def who(gpu: GpuNow, use: Use) -> str:
     """What is said of the process in the last column: the most important first, since it is cut at the edge."""
     part = part_of(gpu.card, use)
     where = f"(part {gpu.card.index}:{part.index}) " if part is not None else ""
