@@ -13,7 +13,8 @@ import pytest
 from caffeup.errors import DiskError, UsageError
 from caffeup.host import RealHost
 from caffeup.source.checkout import read_checkout, without_credentials
-from caffeup.source.git import checked_url, clone, explain, is_git_url, unanswered
+from caffeup.source.git import checked_url, clone, is_git_url, unanswered
+from caffeup.source.git_said import explain
 from caffeup.source.problems import NoAccess, NotFetched, Unreachable
 
 NOBODY = {

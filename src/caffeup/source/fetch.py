@@ -22,6 +22,7 @@ from caffeup.model.tree import Origin
 from caffeup.source import archive as archives
 from caffeup.source import catalogue, git, index
 from caffeup.source.checkout import COMMIT, read_checkout, without_credentials
+from caffeup.source.git_said import cannot_reach
 from caffeup.source.inspect import looks_like_caffe
 from caffeup.source.origin import OURS, hide_from_git, origin_of, recorded_origin, told, write_origin
 from caffeup.source.problems import BadArchive, NoAccess, Occupied, Unreachable, disk_error
@@ -110,7 +111,7 @@ def reach(source: str, into: Union[str, Path], facts: Facts, host: Host) -> str:
     shown = without_credentials(place.url)
     why = git.unanswered(place.url, host) if place.kind == "git" else None
     if why is not None:
-        raise Unreachable(git.cannot_reach(shown, why), advice="Check the network, and git's proxy settings.")
+        raise Unreachable(cannot_reach(shown, why), advice="Check the network, and git's proxy settings.")
     return shown or place.path or f"{place.name} from the Python package index"
 
 
