@@ -13,7 +13,7 @@ from packaging.version import Version
 from caffeup.errors import UsageError
 from caffeup.facts.load import load_facts, merge
 from caffeup.facts.ranges import BadRange, Range
-from caffeup.facts.tables import CompilerFile, CudaFile, CudnnFile, Gpu, GpuFile
+from caffeup.facts.toolchain import CompilerFile, CudaFile, CudnnFile, Gpu, GpuFile
 from caffeup.model.base import ComputeCapability
 from caffeup.model.fix import Condition, Fix
 
