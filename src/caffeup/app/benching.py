@@ -14,7 +14,7 @@ from caffeup.app.gpus import Looker, looking
 from caffeup.app.nets import read_net_file
 from caffeup.app.session import Session
 from caffeup.app.words import graphics_line, system_line
-from caffeup.bench.caffe_time import Timed
+from caffeup.bench.caffe_time import Timed, shown
 from caffeup.bench.edits import batch_of, convolutions
 from caffeup.bench.medians import unsteady, with_ratios, with_times
 from caffeup.bench.rounds import Case, expected_seconds
@@ -33,8 +33,6 @@ from caffeup.net.text import parse, printable
 LIMIT = 300.0
 _LOAD = 0.5
 """Of the cores: more load than this before anything was started disturbs."""
-_CPU_FIRST, _GPU_FIRST = 1, 3
-"""Iterations of the first run, which only warms up."""
 
 
 class Wish(Value, kw_only=True):
@@ -72,7 +70,7 @@ def bench(session: Session, tree: str, wish: Wish, progress: Progress, live: Opt
         before = disturbances(session, looker, device)
         runner = Runner(session, site, device, looker.live, limit=wish.limit, phase=wish.phase)
         rounds = Rounds(runner, folder, progress, repeat=wish.repeat, iterations=wish.iterations)
-        names = frozenset(layer.name for layer in found.depthwise)
+        names = frozenset(shown(layer.name) for layer in found.depthwise)
         for batch in wish.batches or (batch_of(net),):
             for one in kept:
                 row = Row(variant=one.id, title=one.title, batch=batch)
@@ -90,8 +88,8 @@ def bench(session: Session, tree: str, wish: Wish, progress: Progress, live: Opt
         machine=machine_lines(session, device),
         decisions=decisions(site),
         rows=with_ratios(rows),
-        convolutions=tuple(layer.name for layer in every),
-        depthwise=tuple(layer.name for layer in found.depthwise),
+        convolutions=tuple(shown(layer.name) for layer in every),
+        depthwise=tuple(shown(layer.name) for layer in found.depthwise),
         left_out=left,
         disturbed=tuple(dict.fromkeys([*before, *after, *rounds.disturbed(rows)])),
         seconds=time.monotonic() - began,
@@ -151,8 +149,7 @@ class Rounds:
         """One more net."""
         net = self._folder / f"{len(self._turns)}.prototxt"
         net.write_bytes(text)
-        first = _GPU_FIRST if self._runner.device.on_gpu else _CPU_FIRST
-        case = Case(repeat=self._repeat, iterations=self._iterations, first=first)
+        case = Case(repeat=self._repeat, iterations=self._iterations)
         self._turns.append(_Turn(row, net, case, auto=auto, depthwise=depthwise))
 
     def go(self) -> tuple[Row, ...]:

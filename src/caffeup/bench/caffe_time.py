@@ -31,7 +31,7 @@ def parse_times(lines: Iterable[str]) -> Optional[Timed]:
     for line in lines:
         if match := _LAYER.search(line):
             if match["way"] == "forward":
-                forward.append((printable(match["name"], _LONGEST), _number(match["ms"])))
+                forward.append((shown(match["name"]), _number(match["ms"])))
             else:
                 backward.append(_number(match["ms"]))
         elif match := _AVERAGE.search(line):
@@ -41,6 +41,11 @@ def parse_times(lines: Iterable[str]) -> Optional[Timed]:
     backward += [0.0] * (len(forward) - len(backward))
     layers = tuple(LayerTime(name=name, forward=ms, backward=back) for (name, ms), back in zip(forward, backward))
     return Timed(forward=found["Forward"], backward=found["Backward"], layers=layers)
+
+
+def shown(name: str) -> str:
+    """A layer's name as it stands in a ``Timed``."""
+    return printable(name, _LONGEST)
 
 
 def _number(text: str) -> float:

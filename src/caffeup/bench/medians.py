@@ -38,9 +38,15 @@ def median_layers(runs: Sequence[Sequence[LayerTime]]) -> tuple[LayerTime, ...]:
             name=layers[0].name,
             forward=statistics.median(layer.forward for layer in layers),
             backward=statistics.median(layer.backward for layer in layers),
+            forward_spread=_spread([layer.forward for layer in layers]),
+            backward_spread=_spread([layer.backward for layer in layers]),
         )
         for layers in zip(*runs)
     )
+
+
+def _spread(values: Sequence[float]) -> float:
+    return max(values) - min(values)
 
 
 def with_ratios(rows: Iterable[Row]) -> tuple[Row, ...]:

@@ -16,8 +16,8 @@ SLOW = 2.0
 class Case:
     """One net that is measured in turns with others."""
 
-    def __init__(self, *, repeat: int, iterations: Optional[int], first: int) -> None:
-        self.iterations = min(first, iterations) if iterations else first
+    def __init__(self, *, repeat: int, iterations: Optional[int]) -> None:
+        self.iterations = 1
         self.warm = False
         """Whether it has run once, for nothing but to be warm."""
         self.left = repeat

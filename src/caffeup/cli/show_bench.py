@@ -9,7 +9,7 @@ from caffeup.bench.words import gpu_words, ms
 from caffeup.cli import show
 from caffeup.errors import UsageError
 from caffeup.gpu.words import mib
-from caffeup.model.bench import BenchReport, Row
+from caffeup.model.bench import BenchReport, Row, Tuned, TuneReport
 from caffeup.net.text import printable
 
 _LAYERS = 12
@@ -88,7 +88,47 @@ def _layers(rows: Sequence[Row], *, every: bool, depthwise: Sequence[str]) -> It
         yield "  * depthwise"
 
 
-def _notes(value: BenchReport) -> Iterator[str]:
+def tuned(value: TuneReport) -> Iterator[str]:
+    """What was measured of each convolution, what was chosen, and what it gains."""
+    what = "forward + backward" if value.training else "forward"
+    yield f"{value.net} on {value.device}, batch {value.batch}; milliseconds {what}"
+    ways = list(dict.fromkeys(candidate.way for one in value.layers for candidate in one.candidates))
+    if value.layers:
+        yield f"  {'':<{_NAME}} {'':>9}{''.join(f'{way:>12}' for way in ways)}  choice"
+    for one in value.layers:
+        yield _tuned_line(one, ways, training=value.training)
+    yield ""
+    yield from _whole(value.ways)
+    yield from (f"  {one.title}: {one.because}" for one in value.left)
+    yield from _notes(value)
+    yield ""
+    yield from _gain(value)
+
+
+def _tuned_line(one: Tuned, ways: Sequence[str], *, training: bool) -> str:
+    times = {seen.way: seen.forward + seen.backward if training else seen.forward for seen in one.candidates}
+    cells = "".join(f"{ms(times[way]) if way in times else '-':>12}" for way in ways)
+    choice = f"{one.before} → {one.winner}" if one.changed else one.winner
+    return f"  {printable(one.layer, _NAME):<{_NAME}} {one.kind:>9}{cells}  {choice}"
+
+
+def _gain(value: TuneReport) -> Iterator[str]:
+    changed = sum(one.changed for one in value.layers)
+    if not changed:
+        best, one = "every convolution is computed in its best way", "no convolution can be computed in more than one way here"
+        yield f"Nothing to change: {best if value.layers else one}. No file was written."
+        return
+    rows = [row for row in (value.before, value.after) if row is not None]
+    yield "the whole net"
+    yield from _whole(rows)
+    if value.written:
+        layers = f"{changed} convolution{'s' if changed != 1 else ''}"
+        yield f"{value.written}: {layers} computed in another way; every other byte as in {value.net}"
+    else:
+        yield "The whole net is not faster with it: no file was written."
+
+
+def _notes(value: BenchReport | TuneReport) -> Iterator[str]:
     if value.left_out:
         yield ""
         yield "not measured"

@@ -14,6 +14,9 @@ class LayerTime(Value, kw_only=True):
     name: str
     forward: float
     backward: float = 0.0
+    forward_spread: float = 0.0
+    """From the fastest to the slowest run."""
+    backward_spread: float = 0.0
 
 
 class GpuDuring(Value, kw_only=True):
@@ -106,6 +109,8 @@ class Candidate(Value, kw_only=True):
     """``CAFFE``, ``CUDNN``, ``depthwise``, or ``as written``."""
     forward: float
     backward: float = 0.0
+    forward_spread: float = 0.0
+    backward_spread: float = 0.0
 
 
 class Tuned(Value, kw_only=True):

@@ -3,6 +3,7 @@
 ``new # caffeup: was old``     a value that was replaced; a comment of the user's may follow
 ``# caffeup: engine: CAFFE``   a field that was commented out
 ``new # caffeup: added``       a line that was put in
+``# caffeup: tuned …``         on a line of its own: why the layer behind it is as it is
 ``…, joined``                  behind these: the line ends here only for the comment's sake
 ``# caffeup: layers``          on a line of its own: all layers were of the old form
 """
@@ -20,6 +21,8 @@ Edit = tuple[int, int, bytes]
 MARK = "# caffeup: "
 LAYERS = f"{MARK}layers"
 """On a line of its own: all layers were of the old form."""
+TUNED = f"{MARK}tuned "
+"""On a line of its own: what was measured."""
 _JOINED = ", joined"
 # Comments, and the strings in which a # begins none.
 _COMMENT = re.compile(r"\"(?:[^\"\\\n]|\\[^\n])*\"|'(?:[^'\\\n]|\\[^\n])*'|(?P<comment>#[^\n]*)")
@@ -101,6 +104,8 @@ def _undo(document: Document, start: int, comment: str) -> Undo:
     line, end = document.line(start)
     if comment.rstrip("\r") == LAYERS:
         return Undo(start, "layer { } → layers { }", ((start, end + _newline_at(document, end), b""),))
+    if comment.startswith(TUNED) and not document.text[line:start].strip():
+        return Undo(start, "what was measured taken out", ((line, end + _newline_at(document, end), b""),))
     if was := _WAS.match(comment):
         return _undo_was(document, start, was)
     if added := _ADDED.match(comment):
