@@ -10,6 +10,7 @@ from typing import Optional
 import msgspec
 
 from caffeup import facts
+from caffeup.app.netdata import data_of
 from caffeup.app.nets import read_document
 from caffeup.disk import as_path, read_plain
 from caffeup.errors import SourceError
@@ -20,6 +21,7 @@ from caffeup.model.net import NetReport
 from caffeup.net.check import check
 from caffeup.net.habits import PathUse
 from caffeup.net.known import schema_of
+from caffeup.net.model import read_net
 from caffeup.net.schema import Schema, read_proto, registered_types
 from caffeup.net.text import Document, printable
 
@@ -39,7 +41,8 @@ def check_file(
     document = read_document(name)
     known = known_schema()
     schema = tree_schema(as_path(tree)) if tree else None
-    checked = check(document, known, schema=schema, tree=tree, deploy=deploy, given=shapes)
+    data = data_of(read_net(document).layers) if document.root.has("layer") or document.root.has("layers") else {}
+    checked = check(document, known, schema=schema, tree=tree, deploy=deploy, given=shapes, data=data)
     missing = tuple(_missing(document, checked.paths))
     return msgspec.structs.replace(checked.report, findings=(*checked.report.findings, *missing))
 

@@ -31,6 +31,8 @@ def read_document(name: str) -> Document:
         if error.errno == errno.EFBIG:
             raise UsageError(f"{shown} is larger than any prototxt (a caffemodel?).") from error
         raise UsageError(f"{shown} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise UsageError(f"{shown} cannot be read: there is no such path.") from error
     return parse(data, name)
 
 

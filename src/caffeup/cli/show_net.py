@@ -40,7 +40,8 @@ def report(value: NetReport) -> Iterator[str]:
     against = value.checked_against or "all known trees"
     yield f"{value.source}: a {value.kind.replace('-', ' ')}{f', {value.name}' if value.name else ''}; against {against}"
     for phase in value.phases:
-        yield f"  {phase.phase:<6} {phase.layers} layers: {_some(phase.inputs)} → {_some(phase.outputs)}"
+        layers = f"{phase.layers} layer{'s' if phase.layers != 1 else ''}"
+        yield f"  {phase.phase:<6} {layers}: {_some(phase.inputs)} → {_some(phase.outputs)}"
         for line in phase.assumed:
             yield f"         assumed for {line}"
         for line in phase.untold[:_REASONS]:
