@@ -13,11 +13,10 @@ import os
 import shlex
 import shutil
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Callable, Optional
 
+from caffeup.deps.alone import LOCK, alone
 from caffeup.detect.laid_out import MARK
 from caffeup.errors import DiskError
 from caffeup.facts.cuda_wheels import CudaFromWheels, CudaWheel
@@ -28,7 +27,6 @@ Fetch = Callable[[CudaWheel, Path, Progress], Path]
 MARGIN = 200 << 20
 """Bytes that must be left on the disk afterwards."""
 _PART = ".part-"
-_LOCK = ".lock"
 _FOLDERS = ("bin", "include", "lib", "nvvm")
 _CHUNK = 1 << 20
 
@@ -43,7 +41,7 @@ def lay_out(
 ) -> None:
     """Make the root; nothing to do where it is there. Raises ``DiskError``, or what ``fetch`` raises."""
     try:
-        with _alone(root.parent, progress):
+        with alone(root.parent, progress):
             if not is_whole(root):
                 _make(release, root, fetch, free_bytes, progress)
     except OSError as error:
@@ -58,11 +56,11 @@ def is_whole(root: Path) -> bool:
 def remove_all(home: Path) -> None:
     """Remove every root below the folder, and what was begun; one that is no longer whole is not taken for whole."""
     try:
-        with _alone(home, silent):
+        with alone(home, silent):
             for mark in home.glob(f"*/{MARK}"):
                 mark.unlink()
             for path in home.iterdir():
-                if path.name != _LOCK:
+                if path.name != LOCK:
                     shutil.rmtree(path)
     except OSError as error:
         raise _disk_error(error, home) from error
@@ -70,7 +68,7 @@ def remove_all(home: Path) -> None:
 
 def is_empty(home: Path) -> bool:
     """Whether nothing was laid out or begun; the lock stays, since somebody may wait for it."""
-    return not home.is_dir() or all(path.name == _LOCK for path in home.iterdir())
+    return not home.is_dir() or all(path.name == LOCK for path in home.iterdir())
 
 
 def begun(home: Path) -> tuple[Path, ...]:
@@ -79,24 +77,6 @@ def begun(home: Path) -> tuple[Path, ...]:
 
 
 # --- one root ---------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _alone(home: Path, progress: Progress) -> Iterator[None]:
-    """Only one caffeup lays out at a time; the others wait, and then find it done."""
-    from filelock import FileLock, Timeout  # noqa: PLC0415  # only what writes needs it
-
-    home.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(str(home / _LOCK))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        progress("waiting for another caffeup that does the same", 0, 0)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _make(release: CudaFromWheels, root: Path, fetch: Fetch, free_bytes: Callable[[Path], int], progress: Progress) -> None:
