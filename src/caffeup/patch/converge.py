@@ -12,13 +12,15 @@ from typing import Optional
 
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.outcome import PatchEntry, PatchState
-from caffeup.patch.edits import work_out
-from caffeup.patch.images import HOME, UNDO, Disk, Image
+from caffeup.patch.edits import parse_edit, work_out
+from caffeup.patch.images import HOME, UNDO, Disk, Image, digest
 from caffeup.patch.ledger import EntryRecord, FileRecord, Ledger
 from caffeup.patch.transaction import Change
+from caffeup.patch.untangle import without
 from caffeup.patch.wanted import CONFIG, Wanted
 
 BEFORE = f"{CONFIG}.before-caffeup"
+STAYS = "what was changed since stays, and only what caffeup put there goes"
 
 
 @dataclass
@@ -43,6 +45,7 @@ class Converge:
         self._goal: dict[str, Image] = {}
         self._owners: dict[str, list[str]] = {}
         self._edited: set[str] = set()
+        self._untangled: set[str] = set()
         self._conflicts: list[Finding] = []
         self._records: dict[str, EntryRecord] = {}
 
@@ -70,7 +73,38 @@ class Converge:
         if stamp.same(record.after):
             self._base[path] = self._goal[path] = self._disk.kept(record.before)
         elif not stamp.same(record.before) and not now.absent:
-            self._edited.add(path)
+            alone = self._without_ours(record, now)
+            if alone is None:
+                self._edited.add(path)
+            else:
+                self._base[path] = self._goal[path] = alone
+                self._untangled.add(path)
+
+    def _without_ours(self, record: FileRecord, now: Image) -> Optional[Image]:
+        """A changed file less the edits that go, so that what they referred to may go too; None where that cannot be told."""
+        wanted = {one.id for one in self._wanted}
+        owners = [owner for owner in map(self._ledger.entry, record.entries) if owner is not None]
+        before = self._disk.kept(record.before).data
+        if before is None or now.data is None or any(one.kind != "edit" or one.id in wanted for one in owners):
+            return None
+        after = before
+        for one in owners:
+            try:
+                spec = parse_edit(one.text)
+            except ValueError:
+                return None
+            matches = {
+                i: (record.path,) if record.path in self._matching(spot.files) else () for i, spot in enumerate(spec.spots)
+            }
+            beside = {
+                i: tuple(self._now[path].data or b"" for path in self._matching(spot.where_in))
+                for i, spot in enumerate(spec.spots)
+            }
+            after = work_out(spec, one.id, {record.path: after}, matches, beside).files.get(record.path, after)
+        if digest(after) != record.after.sha256:
+            return None
+        data = without(before, after, now.data)
+        return None if data is None else Image(data, mode=now.mode)
 
     def _entry(self, one: Wanted) -> PatchEntry:
         if one.kind == "config":
@@ -243,6 +277,8 @@ class Converge:
             changed = sorted(self._edited.intersection(record.files))
             state = PatchState.EDITED if changed else PatchState.OBSOLETE
             because = "no longer needed here: the next apply takes it back"
+            if self._untangled.intersection(record.files):
+                because = STAYS
             if changed:
                 self._records.setdefault(record.id, record)
                 because = (

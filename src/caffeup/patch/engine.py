@@ -21,7 +21,7 @@ from caffeup.model.outcome import PatchEntry, PatchState
 from caffeup.model.plan import Plan
 from caffeup.patch import transaction
 from caffeup.patch.checks import Checked, Checker, Target, finding_of
-from caffeup.patch.converge import Converge, Worked
+from caffeup.patch.converge import STAYS, Converge, Worked
 from caffeup.patch.images import HOME, UNDO, Disk, Image
 from caffeup.patch.ledger import Ledger, load_ledger
 from caffeup.patch.transaction import Change, Recovery, transact
@@ -236,7 +236,8 @@ def _applied(entry: PatchEntry) -> PatchEntry:
     if entry.state is PatchState.NEEDED:
         return msgspec.structs.replace(entry, state=PatchState.DONE, by="caffeup")
     if entry.state is PatchState.OBSOLETE:
-        return msgspec.structs.replace(entry, state=PatchState.REVERTED, because="the tree holds what it held before")
+        because = entry.because if entry.because == STAYS else "the tree holds what it held before"
+        return msgspec.structs.replace(entry, state=PatchState.REVERTED, because=because)
     return entry
 
 
