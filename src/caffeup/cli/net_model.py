@@ -74,4 +74,51 @@ def new(
         typer.echo(to_json(written) if json else "\n".join(show_net_model.written(written)), err=not output)
 
 
-COMMANDS = (merge_bn, new)
+def memory(
+    net: Annotated[str, typer.Argument(metavar="NET.prototxt", help="The net's file, or a solver's.")],
+    batch: Annotated[
+        Optional[int], typer.Option("--batch", metavar="N", min=1, max=65_536, help="As if it took so many.")
+    ] = None,
+    gpu: Annotated[str, typer.Option("--gpu", metavar="0", help="The GPU it is for; by default the one with most room.")] = "",
+    free: Annotated[str, typer.Option("--free", metavar="SIZE", help="Memory that is free, in place of a GPU's: 8GiB.")] = "",
+    solver: Annotated[str, typer.Option("--solver", metavar="TYPE", help="SGD, Adam …: what it is trained by.")] = "",
+    phase: Annotated[str, typer.Option("--phase", metavar="TRAIN|TEST", help="One phase alone.")] = "",
+    no_cudnn: Annotated[bool, typer.Option("--no-cudnn", help="As computed by a Caffe without cuDNN.")] = False,
+    tree: Annotated[str, typer.Option("--tree", metavar="DIR", help="A built tree to ask about layers that are unknown.")] = "",
+    shape: Annotated[
+        Optional[list[str]],
+        typer.Option("--shape", metavar="BLOB=1,3,300,300", help="A shape that does not stand in the file (repeatable)."),
+    ] = None,
+    layers: Annotated[bool, typer.Option("--layers", help="All layers, not only the five largest.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Say how much memory a net takes, and the largest batch that fits.
+
+    "Memory required for data" as Caffe itself prints it, to the byte; and what a GPU needs: blobs that share memory
+    counted once, gradients, weights, the solver's history, workspaces. Layers that are not known are named.
+    """
+    from caffeup.app.net_memory import Asked, measure
+    from caffeup.app.nets import given_shapes
+    from caffeup.cli import show_net_memory
+    from caffeup.errors import NoRoom, UsageError
+    from caffeup.model.base import to_json
+
+    if phase.upper() not in {"", "TRAIN", "TEST"}:
+        raise UsageError(f"There is no phase {phase!r}.", advice="Give TRAIN or TEST.")
+    asked = Asked(
+        batch=batch,
+        shapes=given_shapes(shape or ()),
+        solver=solver,
+        tree=tree,
+        gpu=gpu,
+        free=free,
+        cudnn=not no_cudnn,
+        phase=phase.upper(),
+    )
+    report = measure(net, asked)
+    typer.echo(to_json(report) if json else "\n".join(show_net_memory.memory(report, every=layers)))
+    if report.fit is not None and not report.fit.fits:
+        raise typer.Exit(NoRoom.exit_code)
+
+
+COMMANDS = (merge_bn, new, memory)
