@@ -75,7 +75,7 @@ def diff(tree: options.Tree = "") -> None:
 def revert(tree: options.Tree = "", only: Ids = None, files: Files = False, json: options.Json = False) -> None:
     """Take it out again.
 
-    Files that somebody changed since are kept and reported.
+    What somebody changed since stays: only what caffeup put there goes.
     """
     from caffeup.app.session import find_tree
     from caffeup.app.treework import revert_patches

@@ -78,7 +78,9 @@ def apply(
 
 
 def revert(tree_root: str, ids: Optional[tuple[str, ...]] = None) -> tuple[PatchEntry, ...]:
-    """Take back the named entries (all: None), bytes, modes and times; a file that was changed since is kept and reported.
+    """Take back the named entries (all: None), bytes, modes and times.
+
+    Of a file that was changed since only what caffeup put there goes; where that cannot be told, it is kept and reported.
 
     A name is an entry's id, or a fix's id for all of its entries.
     """
