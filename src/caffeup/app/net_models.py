@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Optional
@@ -12,12 +13,15 @@ from caffeup.app.net_compare import compare
 from caffeup.app.net_files import open_model, require_free, write_pieces
 from caffeup.app.nets import read_net_file
 from caffeup.app.session import Session
-from caffeup.disk import as_path
+from caffeup.disk import as_path, read_plain
 from caffeup.errors import UsageError
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
-from caffeup.model.net_model import MergeReport, Written
+from caffeup.model.net_model import CutReport, MergeReport, Written
 from caffeup.net.caffemodel import new_model
+from caffeup.net.cut import cut, detector
 from caffeup.net.depthwise import states
+from caffeup.net.labels import Labels, chosen, from_lines, from_map
+from caffeup.net.labels import written as written_labels
 from caffeup.net.make.detector import Order
 from caffeup.net.make.mobilenet import mobilenet_ssd
 from caffeup.net.make.spelling import spelled
@@ -31,7 +35,8 @@ from caffeup.net.wire import Buffer
 
 KINDS = {"mobilenet-ssd": mobilenet_ssd, "vgg-ssd": vgg_ssd}
 _SMALLEST, _LARGEST = {"vgg-ssd": LEAST, "mobilenet-ssd": 32}, 4096
-MERGED = "_merged"
+MERGED, CUT = "_merged", "_cut"
+_LARGEST_LABELS = 8 << 20
 
 
 def merge_net(name: str, model: str, *, output: str = "", model_output: str = "") -> MergeReport:
@@ -132,3 +137,65 @@ def new_net(kind: str, order: Order, *, output: str = "", model: str = "", seed:
         shapes = infer(as_run(net, net.state("TRAIN" if order.training else "TEST")))
         write_pieces(as_path(model), new_model(net.name, random_weights(shapes, seed)))
     return text, Written(prototxt=output, model=model, about=("the weights are by chance: it detects nothing",) if model else ())
+
+
+def cut_net(
+    name: str, model: str, keep: str, *, labels: str = "", output: str = "", model_output: str = ""
+) -> tuple[CutReport, str]:
+    """Cut a detector to some of its classes; the report, and which rows are left for a comparison."""
+    net = read_net_file(name)
+    found = detector(net)
+    names = _labels(labels, found.classes) if labels else None
+    kept = chosen(keep.split(","), names, found.classes, found.background)
+    targets = named_beside(name, model, output, model_output, CUT)
+    label_targets = [_label_target(targets[0], labels)] if labels else []
+    require_free(*targets, *label_targets)
+    with open_model(model) as weights:
+        done = cut(net, weights, kept)
+        write_both(targets, done.prototxt, done.model)
+    for target in label_targets:
+        write_pieces(target, [written_labels(names, kept).encode("utf-8", "surrogateescape")] if names else [])
+    report = CutReport(
+        source=name,
+        written=tuple(map(str, (*targets, *label_targets))),
+        classes=tuple(names.names[number] if names else str(number) for number in kept),
+        changes=done.changes,
+        findings=tuple(_old_numbers(net)),
+    )
+    rows = {blob: {"axis": axis, "keep": keep} for blob, (axis, keep) in done.rows.items()}
+    return report, msgspec.json.encode(rows).decode()
+
+
+def cut_compared(report: CutReport, rows: str, tree: str, model: str) -> CutReport:
+    """The same report with how far what is left is from the same classes of the old net."""
+    before, after = (report.source, model), (report.written[0], report.written[1])
+    return msgspec.structs.replace(report, difference=compare(Session(), tree, before, after, rows))
+
+
+def _labels(file: str, classes: int) -> Labels:
+    """A label map, or lines of names."""
+    try:
+        data = read_plain(as_path(file), _LARGEST_LABELS)
+    except OSError as error:
+        raise UsageError(f"{printable(file, 400)} cannot be read: {error.strerror}.") from error
+    if re.search(rb"\bitem\s*[{<]", data):
+        return from_map(parse(data, file), classes)
+    return from_lines(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"), file, classes)
+
+
+def _label_target(net: Path, labels: str) -> Path:
+    suffix = as_path(labels).suffix if labels else ".prototxt"
+    return net.with_name(f"{net.stem}_labels{suffix or '.txt'}")
+
+
+def _old_numbers(net: Net) -> Iterable[Finding]:
+    """Data keep the numbers that they were made with."""
+    data = [layer for layer in net.layers if layer.type == "AnnotatedData"]
+    if data:
+        yield Finding(
+            id="lmdb-old-labels",
+            severity=Severity.WARNING,
+            title="the classes have other numbers now, and the LMDB still has the old ones",
+            evidence=(Evidence(where=net.document.name, text=f"{data[0].name} ({data[0].type})"),),
+            remedies=(Remedy(text="make the LMDB anew with the new label map before training or testing on it"),),
+        )

@@ -121,4 +121,32 @@ def memory(
         raise typer.Exit(NoRoom.exit_code)
 
 
-COMMANDS = (merge_bn, new, memory)
+def classes(
+    net: Net,
+    model: Model,
+    keep: Annotated[str, typer.Option("--keep", metavar="person,car", help="Classes to keep: names or numbers.")],
+    labels: Annotated[str, typer.Option("--labels", metavar="FILE", help="Its label map, or a text of one name a line.")] = "",
+    output: Output = "",
+    model_output: ModelOutput = "",
+    tree: Tree = "",
+    json: options.Json = False,
+) -> None:
+    """Cut a trained detector to some of its classes, weights included.
+
+    They get new numbers in the order in which they are named; the background stays the first. Writes NET_cut.prototxt,
+    MODEL_cut.caffemodel and the new labels. Scores rise, as fewer classes share them.
+    """
+    from caffeup.app.net_models import cut_compared, cut_net
+    from caffeup.cli import show_net_model
+    from caffeup.errors import VerifyFailed
+    from caffeup.model.base import to_json
+
+    result, rows = cut_net(net, model, keep, labels=labels, output=output, model_output=model_output)
+    if tree:
+        result = cut_compared(result, rows, tree, model)
+    typer.echo(to_json(result) if json else "\n".join(show_net_model.cut(result)))
+    if result.difference is not None and not result.difference.same:
+        raise typer.Exit(VerifyFailed.exit_code)
+
+
+COMMANDS = (merge_bn, classes, new, memory)

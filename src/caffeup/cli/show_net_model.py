@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from caffeup.cli import show
 from caffeup.model.net import NetChange
-from caffeup.model.net_model import Difference, MergeReport, Written
+from caffeup.model.net_model import CutReport, Difference, MergeReport, Written
 
 _NAMED = 5
 """Layers that were left are named up to so many a reason."""
@@ -24,6 +24,20 @@ def merged(value: MergeReport) -> Iterator[str]:
         yield f"{' and '.join(value.written)}: {many} layer{'s' if many != 1 else ''} folded into {len(by_root)}"
     else:
         yield "Nothing to fold: no file was written."
+    if value.difference is not None:
+        yield from difference(value.difference)
+    yield from show.findings(value.findings)
+
+
+def cut(value: CutReport) -> Iterator[str]:
+    """What was cut."""
+    yield from show.table([(f"line {change.line}", change.layer, change.what) for change in value.changes])
+    named = (
+        name if name == str(number) else f"{number} (was {name})" if name.isdigit() else f"{number} {name}"
+        for number, name in enumerate(value.classes)
+    )
+    yield f"classes: {', '.join(named)}"
+    yield f"{', '.join(value.written)} written"
     if value.difference is not None:
         yield from difference(value.difference)
     yield from show.findings(value.findings)

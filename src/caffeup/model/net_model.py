@@ -55,6 +55,7 @@ class CutReport(Value, kw_only=True):
     """In the order of their new numbers; the first is the background."""
     changes: tuple[NetChange, ...] = ()
     difference: Optional[Difference] = None
+    findings: tuple[Finding, ...] = ()
 
 
 class LayerMemory(Value, kw_only=True):
