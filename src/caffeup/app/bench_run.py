@@ -48,10 +48,15 @@ class Site(Value, kw_only=True):
     """How it was configured; None where that was not done by caffeup."""
     gpu: bool = False
     cudnn: bool = False
-    depthwise: str = ""
-    """The type of its depthwise layer."""
+    types: frozenset[str] = frozenset()
+    """The layers that its sources register."""
     has_phase: bool = False
     """Whether its ``caffe time`` takes a phase."""
+
+    @property
+    def depthwise(self) -> str:
+        """The type of its depthwise layer; empty where it has none."""
+        return next((name for name in TYPES if name in self.types), "")
 
     def ability(self, *, on_gpu: bool) -> Ability:
         """What it can do on the CPU, or on a GPU."""
@@ -74,7 +79,6 @@ def find_site(session: Session, named: str) -> Site:
     if program is None:
         raise NotBuilt(f"{root} has no built tools/caffe.", advice="This builds it:", commands=(f"caffeup build {root}",))
     gpu, cudnn = (plan.gpu, plan.cudnn) if plan is not None else _linked(session, program)
-    types = tree_schema(root).layers
     tool = session.host.read_text(str(root / "tools" / "caffe.cpp")) or ""
     return Site(
         root=root,
@@ -82,7 +86,7 @@ def find_site(session: Session, named: str) -> Site:
         plan=plan,
         gpu=gpu,
         cudnn=cudnn,
-        depthwise=next((name for name in TYPES if name in types), ""),
+        types=frozenset(tree_schema(root).layers),
         has_phase=_PHASE in tool,
     )
 

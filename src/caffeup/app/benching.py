@@ -19,7 +19,7 @@ from caffeup.bench.edits import batch_of, convolutions
 from caffeup.bench.medians import unsteady, with_ratios, with_times
 from caffeup.bench.rounds import Case, expected_seconds
 from caffeup.bench.samples import Sample, during, others, taken
-from caffeup.bench.trunk import trunk
+from caffeup.bench.trunk import default_net
 from caffeup.bench.variants import ALL, Variant, fitting, named, text_of
 from caffeup.build.progress import Progress, Status
 from caffeup.errors import UsageError
@@ -57,8 +57,9 @@ def bench(session: Session, tree: str, wish: Wish, progress: Progress, live: Opt
     """Measure; a variant that fails is a row with its cause."""
     began = time.monotonic()
     variants = named(wish.variants) if wish.variants else ALL
-    net = read_net_file(wish.net) if wish.net else read_net(parse(trunk().encode()))
+    net = read_net_file(wish.net) if wish.net else None
     site = find_site(session, tree)
+    net = net or read_net(parse(default_net(site.types).encode()))
     with looking(session, live) as looker, work_folder() as folder:
         device = find_device(looker, site, gpu=wish.gpu, cpu=wish.cpu)
         can, found = site.ability(on_gpu=device.on_gpu), convolutions(net)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Sequence
 
 from caffeup.bench.medians import by_name, slowest
@@ -9,11 +10,12 @@ from caffeup.bench.words import gpu_words, ms
 from caffeup.cli import show
 from caffeup.errors import UsageError
 from caffeup.gpu.words import mib
-from caffeup.model.bench import BenchReport, Row, Tuned, TuneReport
+from caffeup.model.bench import BenchReport, DemoReport, Row, Tuned, TuneReport
 from caffeup.net.text import printable
 
 _LAYERS = 12
 _NAME = 24
+_BOXES = 10
 _MOST = 1 << 20
 
 
@@ -137,3 +139,34 @@ def _notes(value: BenchReport | TuneReport) -> Iterator[str]:
         yield ""
         yield "disturbed"
         yield from (f"  {line}" for line in value.disturbed)
+
+
+def seen(value: DemoReport) -> Iterator[str]:
+    """What was seen in each image, and how long it took."""
+    yield f"{value.net} on {value.device}"
+    if not value.model:
+        yield "no model: the weights are random, so the times are right and the boxes mean nothing"
+    for one in value.seen:
+        yield ""
+        if one.failed:
+            yield f"{printable(one.image, 400)}: {one.failed}"
+            continue
+        yield f"{printable(one.image, 400)}, {one.width} x {one.height}: {_passes(one.milliseconds)}"
+        yield from (
+            f"  {box.score:4.0%}  {printable(box.label)}  at {box.left:.0f}, {box.top:.0f} to {box.right:.0f}, {box.bottom:.0f}"
+            for box in one.boxes[:_BOXES]
+        )
+        if len(one.boxes) > _BOXES:
+            yield f"        and {len(one.boxes) - _BOXES} more"
+        if not one.boxes:
+            yield f"  nothing with a score of {value.threshold:.0%} or more"
+        yield f"  {printable(one.written, 400)}"
+
+
+def _passes(times: Sequence[float]) -> str:
+    first, *others = times
+    if not others:
+        return f"a forward pass takes {ms(first)} ms"
+    return (
+        f"a forward pass takes {ms(statistics.median(others))} ms ({ms(min(others))} to {ms(max(others))}), the first {ms(first)}"
+    )
