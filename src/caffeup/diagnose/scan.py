@@ -7,6 +7,8 @@ from itertools import islice
 from typing import Optional
 
 from caffeup.diagnose.kinds import Kinds
+from caffeup.diagnose.languages import KEYWORDS as FOREIGN_KEYWORDS
+from caffeup.diagnose.languages import OTHER_SCRIPTS
 from caffeup.diagnose.read import shorten
 
 BLOCK = 2048
@@ -42,6 +44,7 @@ KEYWORDS = (
         "nsupported",
         "multiple definition",
     ),
+    *FOREIGN_KEYWORDS,
     *("hidden symbol", "Illegal", "enied", "quota", "recompile with", "\nF"),
 )
 """Any line that is an event holds one of these, in the words it has in the log."""
@@ -236,7 +239,7 @@ def _hits(block: str, keywords: tuple[str, ...]) -> list[int]:
     if not block.isascii():  # gcc's curly quotes alone must not make every search slow
         block = block.replace("‘", "'").replace("’", "'")
     places: list[int] = []
-    for word in keywords if block.isascii() else (*keywords, *CHINESE):
+    for word in keywords if block.isascii() else (*keywords, *CHINESE, *OTHER_SCRIPTS):
         at = block.find(word)
         while at >= 0:
             at += word[0] == "\n"

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 
+from caffeup.diagnose.languages import english
+
 WIDTH = 4096
 """Characters of a line that are looked at."""
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])?|\x9b[0-?]*[ -/]*[@-~]")
-_QUOTES = re.compile("[‘’‚‛`´“”„「」]")
+_QUOTES = re.compile("[‘’‚‛`´“”„「」]|« ?| ?»|»(?=\\S)|(?<=\\S)«")
 
 _STAMP = re.compile(
     r"^(?:(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d)?\]?"
@@ -108,6 +110,8 @@ _WORDINGS: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
         ("error: undefined symbol: ", r"error: undefined symbol: (.+)", r"error: undefined reference to '\1'"),
         ("unable to find library", r"unable to find library -l", "cannot find -l"),
         ("library not found for", r"library (?:'?)not found for -l", "cannot find -l"),
+        ("library not found: ", r"library not found: (?=\w)", "cannot find -l"),
+        ("ld: library '", r"ld: library '([^']+)' not found", r"ld: cannot find -l\1"),
     )
 )
 
@@ -130,6 +134,7 @@ def canonical(line: str) -> str:
     if not said.isascii() and _CHINESE.search(said):
         for pattern, words in _FROM_CHINESE:
             said = pattern.sub(words, said)
+    said = english(said)
     for literal, pattern, words in _WORDINGS:
         if literal in said:
             said = pattern.sub(words, said, count=1)
