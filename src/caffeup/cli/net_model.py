@@ -149,4 +149,27 @@ def classes(
         raise typer.Exit(VerifyFailed.exit_code)
 
 
-COMMANDS = (merge_bn, classes, new, memory)
+def draw(
+    net: Net,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE.svg", help="By default NET.svg.")] = "",
+    phase: Annotated[
+        str, typer.Option("--phase", metavar="TRAIN|TEST", help="By default TEST, where it has data for that.")
+    ] = "",
+    json: options.Json = False,
+) -> None:
+    """Draw a net as an SVG picture.
+
+    Layers that belong together are one box, with the shape that comes out of it; a browser shows more for each.
+    """
+    from caffeup.app.net_draw import draw_net
+    from caffeup.cli import show_net_model
+    from caffeup.errors import UsageError
+    from caffeup.model.base import to_json
+
+    if phase.upper() not in {"", "TRAIN", "TEST"}:
+        raise UsageError(f"There is no phase {phase!r}.", advice="Give TRAIN or TEST.")
+    result = draw_net(net, output=output, phase=phase.upper())
+    typer.echo(to_json(result) if json else "\n".join(show_net_model.written(result)))
+
+
+COMMANDS = (merge_bn, classes, new, memory, draw)

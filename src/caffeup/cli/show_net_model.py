@@ -62,5 +62,5 @@ def difference(value: Difference) -> Iterator[str]:
 
 def written(value: Written) -> Iterator[str]:
     """Files that were made."""
-    yield f"{' and '.join(name for name in (value.prototxt, value.model, value.labels) if name)} written"
+    yield f"{' and '.join(name for name in (value.prototxt, value.model, value.labels, value.picture) if name)} written"
     yield from value.about

@@ -16,6 +16,7 @@ class Written(Value, kw_only=True):
     prototxt: str = ""
     model: str = ""
     labels: str = ""
+    picture: str = ""
     about: tuple[str, ...] = ()
     """What is worth knowing of them."""
 
