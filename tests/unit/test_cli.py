@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,7 +22,7 @@ from caffeup.cli.failure import code_for
 from caffeup.cli.main import main
 from caffeup.cli.request import make_request
 from caffeup.cli.terminal import Terminal
-from caffeup.errors import BuildFailed, CaffeupError
+from caffeup.errors import BuildFailed, CaffeupError, UsageError
 from caffeup.model.base import from_json
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.machine import Machine
@@ -370,26 +371,34 @@ def test_what_the_user_names_is_looked_at_wherever_it_lies(tiny: Path, capsys: C
 
 def test_every_wish_has_an_option(tmp_path: Path) -> None:
     """TF32 could be asked for in a plan, and by no option."""
-    made = make_request(
-        source="bvlc",
-        into="here",
-        cpu=True,
-        no_cudnn=True,
-        no_opencv=True,
-        arch="8.6",
-        cuda="12.9",
-        python="python3",
-        blas="open",
-        prefix=[str(tmp_path)],
-        tf32=True,
-        tree_cudnn_conv=True,
-        no_auto_depthwise=True,
-        replace_depthwise=True,
-        jobs=3,
-        no_tests=True,
-        distribute=True,
-        force=["some-conflict"],
-        yes=True,
-    )
+    everywhere = {
+        "source": "bvlc",
+        "into": "here",
+        "no_opencv": True,
+        "python": "python3",
+        "blas": "open",
+        "prefix": [str(tmp_path)],
+    }
+    ways = {"no_auto_depthwise": True, "replace_depthwise": True, "jobs": 3, "no_tests": True, "distribute": True, "yes": True}
+    made = make_request(**everywhere, **ways, force=["some-conflict"], arch="8.6", cuda="12.9", tf32=True, tree_cudnn_conv=True)
+    without = make_request(cpu=True, no_cudnn=True)
     default = Request()
-    assert [name for name in Request.__struct_fields__ if getattr(made, name) == getattr(default, name)] == []
+    assert [
+        name
+        for name in Request.__struct_fields__
+        if getattr(made, name) == getattr(default, name) and getattr(without, name) == getattr(default, name)
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "both",
+    [
+        {"cpu": True, "cuda": "12.9"},
+        {"cpu": True, "arch": "8.6"},
+        {"cpu": True, "tf32": True},
+        {"no_cudnn": True, "tree_cudnn_conv": True},
+    ],
+)
+def test_wishes_that_exclude_each_other_are_refused(both: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="exclude each other"):
+        make_request(**both)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Callable, get_type_hints
 
@@ -47,6 +48,8 @@ def make_request(
 
     if blas and blas not in _BLAS:
         raise UsageError(f"--blas {blas}: choose one of {', '.join(_BLAS)}.")
+    _refuse_both("--cpu", cpu, {"--cuda": cuda, "--arch": arch, "--tf32": tf32, "--tree-cudnn-conv": tree_cudnn_conv})
+    _refuse_both("--no-cudnn", no_cudnn, {"--tf32": tf32, "--tree-cudnn-conv": tree_cudnn_conv})
     return Request(
         source=source or "ssd",
         into=into,
@@ -68,6 +71,15 @@ def make_request(
         yes=yes,
         force=tuple(force or ()),
     )
+
+
+def _refuse_both(name: str, given: bool, others: Mapping[str, object]) -> None:
+    """Of two wishes that exclude each other neither is passed over in silence."""
+    from caffeup.errors import UsageError
+
+    against = [other for other, wish in others.items() if given and wish]
+    if against:
+        raise UsageError(f"{name} and {against[0]} exclude each other.", advice=f"Leave out {name} or {against[0]}.")
 
 
 def takes(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
