@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from caffeup.errors import DiskError
 from caffeup.source.progress import Progress
 
 LOCK = ".lock"
@@ -28,3 +31,15 @@ def alone(home: Path, progress: Progress) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def disk_error(error: OSError, home: Path) -> DiskError:
+    """What to raise where the folder cannot be written."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    shown = shlex.quote(str(home))
+    return DiskError(
+        f"the disk is full: {home}" if full else f"cannot write in {home}",
+        details=str(error),
+        advice="Let XDG_DATA_HOME name a folder that can be written. What was done is kept, and gone on with.",
+        commands=(f"df -h {shown}" if full else f"ls -ld {shown}",),
+    )

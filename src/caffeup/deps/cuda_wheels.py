@@ -6,7 +6,6 @@ too, is it renamed. So what has the root's name is whole.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -16,7 +15,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import Callable, Optional
 
-from caffeup.deps.alone import LOCK, alone
+from caffeup.deps.alone import LOCK, alone, disk_error
 from caffeup.detect.laid_out import MARK
 from caffeup.errors import DiskError
 from caffeup.facts.cuda_wheels import CudaFromWheels, CudaWheel
@@ -45,7 +44,7 @@ def lay_out(
             if not is_whole(root):
                 _make(release, root, fetch, free_bytes, progress)
     except OSError as error:
-        raise _disk_error(error, root.parent) from error
+        raise disk_error(error, root.parent) from error
 
 
 def is_whole(root: Path) -> bool:
@@ -63,7 +62,7 @@ def remove_all(home: Path) -> None:
                 if path.name != LOCK:
                     shutil.rmtree(path)
     except OSError as error:
-        raise _disk_error(error, home) from error
+        raise disk_error(error, home) from error
 
 
 def is_empty(home: Path) -> bool:
@@ -174,14 +173,3 @@ def _link(root: Path) -> None:
 def _point(link: Path, target: str) -> None:
     if not link.is_symlink():
         link.symlink_to(target)
-
-
-def _disk_error(error: OSError, home: Path) -> DiskError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    shown = shlex.quote(str(home))
-    return DiskError(
-        f"the disk is full: {home}" if full else f"cannot write in {home}",
-        details=str(error),
-        advice="Let XDG_DATA_HOME name a folder that can be written. What was done is kept, and gone on with.",
-        commands=(f"df -h {shown}" if full else f"ls -ld {shown}",),
-    )
