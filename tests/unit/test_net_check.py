@@ -138,6 +138,19 @@ def test_a_tree_without_the_depthwise_layer_can_have_it() -> None:
     assert "shapes-do-not-fit" in findings(text), "it has no kernel"
 
 
+def test_the_depthwise_layer_has_two_names() -> None:
+    text = INPUT + 'layer { name: "d" type: "ConvolutionDepthwise" bottom: "data" top: "d" }'
+    found = findings(text, tree="mine", schema=one_tree("Input", "DepthwiseConvolution"))["unknown-layer-type"]
+    assert found.remedies[0].text == 'write type: "DepthwiseConvolution"; the weights fit'
+
+
+def test_of_very_many_mistakes_all_are_told_and_few_are_puzzled_over() -> None:
+    text = INPUT + "".join(f'layer {{ type: "ReLU" bottom: "b{number}" top: "x" nam{number}: 1 }}\n' for number in range(2000))
+    found = looked(text).report.findings
+    assert len([one for one in found if one.id == "unknown-bottom-blob"]) == 2000
+    assert "name is meant?" in found[1].remedies[0].text
+
+
 def test_fields_of_two_forks_are_told_as_such() -> None:
     text = INPUT + PRIOR + 'layer { name: "y" type: "Yolov3" bottom: "p" top: "y" upsample_param { } bn_param { } }'
     assert looked(text).report.trees == ()

@@ -59,7 +59,7 @@ def of_layer(text: str, *bottoms: Shape, tops: int = 1, data: Optional[dict[str,
         ('type: "Reshape" reshape_param { shape { dim: 1 } axis: -1 num_axes: 0 }', [(3, 4)], [(3, 4, 1)]),
         ('type: "Permute" permute_param { order: 0 order: 2 order: 3 order: 1 }', [IMAGE], [(2, 10, 12, 8)]),
         ('type: "Permute" permute_param { order: 3 }', [IMAGE], [(12, 2, 8, 10)]),
-        ('type: "Normalize" norm_param { channel_shared: false }', [(2, 8)], [(2, 8, 1, 1)]),
+        ('type: "Normalize" norm_param { channel_shared: false }', [(2, 8)], [(2, 8)]),
         ('type: "PriorBox" prior_box_param { min_size: 10 max_size: 20 aspect_ratio: 2 }', [IMAGE, IMAGE], [(1, 2, 1920)]),
         (
             'type: "PriorBox" prior_box_param { min_size: 10 min_size: 12 aspect_ratio: [1, 2, 2] flip: false }',
@@ -94,7 +94,7 @@ def of_layer(text: str, *bottoms: Shape, tops: int = 1, data: Optional[dict[str,
         ('type: "LSTM" recurrent_param { num_output: 5 }', [(7, 2, 3), (7, 2)], [(7, 2, 5)]),
         ('type: "LSTMUnit"', [(1, 2, 5), (1, 2, 20), (1, 2)], [(1, 2, 5)] * 2),
         ('type: "RNN" recurrent_param { num_output: 5 expose_hidden: true }', [(7, 2, 3), (7, 2), (1, 2, 5)], [(7, 2, 5), (1, 2, 5)]),
-        ('type: "SoftmaxWithLoss"', [IMAGE, (2, 1, 10, 12)], [(), IMAGE]),
+        ('type: "SoftmaxWithLoss" loss_weight: [1, 0]', [IMAGE, (2, 1, 10, 12)], [(), IMAGE]),
         ('type: "Accuracy"', [(2, 9), (2,)], [(), (9,)]),
         ('type: "EuclideanLoss"', [IMAGE, (2, 960)], [()]),
         ('type: "ContrastiveLoss"', [(2, 5), (2, 5), (2,)], [()]),
@@ -199,6 +199,18 @@ def test_what_does_not_fit_is_told(text: str, bottoms: list[Shape], field: str, 
     assert trouble.wrong
     assert trouble.field == field
     assert words in trouble.what
+
+
+def test_each_top_has_a_weight_in_the_objective_or_none_has() -> None:
+    for text, tops, well in (
+        ('type: "SoftmaxWithLoss"', 2, False),
+        ('type: "SoftmaxWithLoss"', 1, True),
+        ('type: "Split" loss_weight: 1', 2, False),
+        ('type: "Split" loss_weight: [1, 0]', 2, True),
+    ):
+        one = of_layer(text, IMAGE, (2, 1, 10, 12), tops=tops)
+        assert (one.trouble is None) == well
+        assert well or one.trouble.field == "loss_weight"  # type: ignore[union-attr]
 
 
 def test_slices_must_cut() -> None:

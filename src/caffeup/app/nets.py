@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import stat
 from collections.abc import Mapping, Sequence
@@ -33,7 +34,9 @@ def read_document(name: str) -> Document:
         raise UsageError(f"{shown} cannot be read: {error.strerror}.") from error
     except ValueError as error:
         raise UsageError(f"{shown} cannot be read: there is no such path.") from error
-    return parse(data, name)
+    document = parse(data, name)
+    gc.freeze()  # it stays until the end: looking through it for garbage takes longer than all that is done with it
+    return document
 
 
 def read_net_file(name: str) -> Net:

@@ -13,7 +13,7 @@ from caffeup.net import wiring
 from caffeup.net.fields import PLACEHOLDER, Checker
 from caffeup.net.findings import Findings
 from caffeup.net.habits import PathUse, check_deploy, check_depthwise, check_label_map, paths
-from caffeup.net.model import DATA, INPUTS, Net, as_run, filtered, read_net
+from caffeup.net.model import DATA, INPUTS, Net, State, as_run, filtered, read_net
 from caffeup.net.rules.base import Datum, Shape, text
 from caffeup.net.schema import LABEL_MAP, NET, SOLVER, Schema
 from caffeup.net.shapes import LayerShapes, infer
@@ -59,9 +59,10 @@ def check(
     if checker.placeholders:
         net = read_net(_filled(document, checker.placeholders))
         _template(checker.placeholders, found)
-    summaries = _phases(net, found, given or {}, data or {})
+    shapes = {state: infer(as_run(net, state), phase=state.phase, given=given, data=data) for state in wiring.phases(net)}
+    summaries = tuple(_phase(net, state, some, found) for state, some in shapes.items())
     wiring.check_rules(net, found)
-    check_depthwise(net, found)
+    check_depthwise(net, tuple(shapes.values()), found)
     check_deploy(net, found, deploy=deploy)
     report = msgspec.structs.replace(
         report,
@@ -69,7 +70,7 @@ def check(
         trees=checker.trees(net.layers),
         phases=summaries,
     )
-    used = {one.start: one for state in wiring.phases(net) for one in paths(filtered(net, state))}
+    used = {one.start: one for state in shapes for one in paths(filtered(net, state))}
     return Checked(report=_done(report, document, found), paths=tuple(used[start] for start in sorted(used)))
 
 
@@ -103,17 +104,12 @@ def slash_comments(document: Document) -> list[Finding]:
     ]
 
 
-def _phases(net: Net, found: Findings, given: Mapping[str, Shape], data: Mapping[str, Datum]) -> tuple[NetPhase, ...]:
-    summaries = []
-    for state in wiring.phases(net):
-        well = wiring.check_blobs(net, state, found)
-        shapes = infer(as_run(net, state), phase=state.phase, given=given, data=data)
-        wiring.check_inputs(shapes, found)
-        if well:
-            wiring.check_shapes(shapes, found)
-        names = wiring.outputs(net, state)
-        summaries.append(_summary(state.phase, shapes, names, layers=len(filtered(net, state))))
-    return tuple(summaries)
+def _phase(net: Net, state: State, shapes: tuple[LayerShapes, ...], found: Findings) -> NetPhase:
+    well = wiring.check_blobs(net, state, found)
+    wiring.check_inputs(shapes, found)
+    if well:
+        wiring.check_shapes(shapes, found)
+    return _summary(state.phase, shapes, wiring.outputs([one.layer for one in shapes]), layers=len(filtered(net, state)))
 
 
 def _summary(phase: str, shapes: tuple[LayerShapes, ...], outputs: list[str], *, layers: int) -> NetPhase:

@@ -7,7 +7,6 @@ from typing import Optional
 
 import msgspec
 
-from caffeup.net.model import Layer
 from caffeup.net.rules.base import Case, Wrong
 from caffeup.net.rules.ssd import priors_per_place
 from caffeup.net.shapes import LayerShapes
@@ -16,18 +15,15 @@ _THROUGH = frozenset({"Flatten", "Permute", "ReLU", "Reshape", "Sigmoid", "Softm
 """Layers that hand predictions on."""
 
 
-class _Makers:
-    """Who makes a blob, as seen from a layer further down."""
+class Makers:
+    """Who makes each bottom of each layer."""
 
-    def __init__(self, shapes: tuple[LayerShapes, ...], end: Layer) -> None:
-        self._by_top: dict[str, LayerShapes] = {}
+    def __init__(self, shapes: tuple[LayerShapes, ...]) -> None:
         self._steps: dict[int, dict[str, LayerShapes]] = {}
+        by_top: dict[str, LayerShapes] = {}
         for one in shapes:
-            self._steps[id(one)] = {name: self._by_top[name] for name in one.layer.bottoms if name in self._by_top}
-            self._by_top.update(dict.fromkeys(one.layer.tops, one))
-            if one.layer is end:
-                self.end = one
-                break
+            self._steps[id(one)] = {name: by_top[name] for name in one.layer.bottoms if name in by_top}
+            by_top.update(dict.fromkeys(one.layer.tops, one))
 
     def of(self, one: LayerShapes, bottom: int) -> Optional[LayerShapes]:
         """The layer that makes a bottom."""
@@ -65,19 +61,18 @@ class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
     """Layers between the heads and the end: what does not fit in them has the same cause."""
 
 
-def mismatch(end: LayerShapes, shapes: tuple[LayerShapes, ...]) -> Optional[Mismatch]:
+def mismatch(end: LayerShapes, makers: Makers) -> Optional[Mismatch]:
     """Compare what MultiBoxLoss or DetectionOutput says with the heads and reshapes before it; nothing where all agree."""
     classes = end.layer.block.block(PARAMS[end.layer.type]).integer("num_classes")
-    makers = _Makers(shapes, end.layer)
     between: list[LayerShapes] = []
-    heads = makers.sources(makers.end, 1, between)
-    priors = [one for one in makers.sources(makers.end, 2, []) if one.layer.type == "PriorBox"]
+    heads = makers.sources(end, 1, between)
+    priors = [one for one in makers.sources(end, 2, []) if one.layer.type == "PriorBox"]
     places = [place for one in between for place in _reshapes(one, classes)]
     if len(heads) == len(priors):
         places += [place for head, prior in zip(heads, priors) for place in _heads(head, prior, classes)]
     if not places or classes <= 0:
         return None
-    return Mismatch(classes=classes, places=tuple(places), through=(*between, makers.end))
+    return Mismatch(classes=classes, places=tuple(places), through=(*between, end))
 
 
 def _reshapes(one: LayerShapes, classes: int) -> Iterator[int]:

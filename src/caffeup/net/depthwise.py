@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Optional
 
 import msgspec
 
-from caffeup.net.model import DATA, Layer, Net, State, as_run
+from caffeup.net.model import DATA, Layer, Net, State, as_run, filtered
 from caffeup.net.rules.base import Datum, Shape
 from caffeup.net.shapes import LayerShapes, infer
 
@@ -29,15 +29,20 @@ class Depthwise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def grouped(
-    net: Net, *, names: bool = False, given: Optional[Mapping[str, Shape]] = None, data: Optional[Mapping[str, Datum]] = None
+    net: Net,
+    *,
+    names: bool = False,
+    given: Optional[Mapping[str, Shape]] = None,
+    data: Optional[Mapping[str, Datum]] = None,
+    inferred: Optional[Sequence[tuple[LayerShapes, ...]]] = None,
 ) -> tuple[Depthwise, ...]:
     """Every Convolution with groups, in the order of the file.
 
-    ``names``: where shapes do not tell, a name that ends in /dw does.
+    ``names``: where shapes do not tell, a name that ends in /dw does. ``inferred``: the shapes, where they are known already.
     """
     found: dict[int, set[Optional[Shape]]] = {}
-    for state in states(net):
-        for one in _shapes(net, state, given or {}, data or {}):
+    for shapes in inferred or (_shapes(net, state, given or {}, data or {}) for state in _different(net)):
+        for one in shapes:
             if not one.layer.added:
                 found.setdefault(one.layer.start, set()).update(one.bottoms[:1])
     layers = [layer for layer in net.layers if layer.type == "Convolution" and groups_of(layer) > 1]
@@ -56,6 +61,16 @@ def states(net: Net) -> tuple[State, ...]:
     levels = sorted({level for rule in rules for level in rule.integers("min_level")} | {net.level})
     some = [(), tuple(stages)] if stages else [()]
     return tuple(net.state(phase, level, stage) for phase in ("TRAIN", "TEST") for level in levels[:8] for stage in some)
+
+
+def _different(net: Net) -> Iterator[State]:
+    """The states, but for those with the layers of another one."""
+    seen = set()
+    for state in states(net):
+        layers = tuple(layer.start for layer in filtered(net, state))
+        if layers not in seen:
+            seen.add(layers)
+            yield state
 
 
 def _shapes(net: Net, state: State, given: Mapping[str, Shape], data: Mapping[str, Datum]) -> tuple[LayerShapes, ...]:

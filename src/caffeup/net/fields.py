@@ -108,7 +108,7 @@ class Checker:
         number = value.number()
         if value.kind == "number" and number in names.values():
             return
-        near = _near(value.value, names)
+        near = self._near(value.value, names)
         like = f"write {near}" if near else f"write one of {', '.join(list(names)[:12])}"
         written = printable(value.text, 40)
         quoted = "an enum stands without quotes: " if value.kind == "string" else ""
@@ -120,7 +120,7 @@ class Checker:
         if home is not None and home.trees:
             self._elsewhere(shown, home.trees, field.start)
             return
-        near = _near(field.name, self.schema.messages.get(message, {}))
+        near = self._near(field.name, self.schema.messages.get(message, {}))
         holders = [holder for holder in self.schema.holders(field.name) if holder != message][:3]
         if near:
             advice = f"{near} is meant?"
@@ -134,6 +134,15 @@ class Checker:
     def _elsewhere(self, name: str, trees: tuple[str, ...], place: int) -> None:
         names = self._homes.setdefault(trees, {})
         names[name] = min(place, names.get(name, place))
+
+    def _near(self, name: str, names: Iterable[str]) -> str:
+        """The name that is meant, as far as it can be told."""
+        if self.found.crowded:
+            return ""
+        names = list(names)
+        exact = [one for one in names if one.lower() == name.lower()]
+        close = exact or difflib.get_close_matches(name, names, 1, 0.75)
+        return close[0] if close else ""
 
     def strangers(self) -> None:
         """One finding for all that is at home in the same trees and not in this one."""
@@ -164,6 +173,15 @@ class Checker:
 
     def _unknown_type(self, kind: str, place: int) -> None:
         shown = printable(kind, 60)
+        twin = next((other for other in ADDED if other != kind and other in self.schema.layers), "")
+        if kind in ADDED and twin:
+            self.found.add(
+                "unknown-layer-type",
+                f"{self.tree} has no layer {kind}, but {twin}, which is the same under another name",
+                place,
+                remedy=f'write type: "{twin}"; the weights fit',
+            )
+            return
         if kind in ADDED:
             self.found.add(
                 "unknown-layer-type",
@@ -179,7 +197,7 @@ class Checker:
             return
         if kind in V1_TYPES:
             advice = f'{V1_TYPES[kind]} is the name of {kind} in layer {{ }}: type: "{V1_TYPES[kind]}"'
-        elif near := _near(kind, self.schema.layers):
+        elif near := self._near(kind, self.schema.layers):
             advice = f"{near} is meant?"
         else:
             advice = (
@@ -268,10 +286,3 @@ def _scalar_problem(value: Scalar, kind: str) -> str | None:
     least = 0 if kind.startswith(("uint", "fixed")) else -(2 ** (63 if "64" in kind else 31))
     most = 2 ** ((64 if least == 0 else 63) if "64" in kind else (32 if least == 0 else 31))
     return None if least <= number < most else f" (it is out of the range of {kind})"
-
-
-def _near(name: str, names: Iterable[str]) -> str:
-    names = list(names)
-    exact = [one for one in names if one.lower() == name.lower()]
-    close = exact or difflib.get_close_matches(name, names, 1, 0.75)
-    return close[0] if close else ""

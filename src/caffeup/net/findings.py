@@ -9,15 +9,20 @@ from caffeup.net.text import Document
 
 SHOWN = 5
 """Places that are shown of one finding."""
+ENOUGH = 100
+"""After so many findings names that are meant are no longer looked for: that takes its time, and nobody reads them."""
 
 
 class Findings:
     """Collects findings by what is said; a further place of one that is there is only its evidence."""
 
+    crowded = False
+    """Whether so many are there already that no more work is worth doing for the next."""
+
     def __init__(self, document: Document) -> None:
         self._document = document
         self._by_title: dict[tuple[str, str], Finding] = {}
-        self._places: dict[tuple[str, str], list[int]] = {}
+        self._places: dict[tuple[str, str], dict[int, None]] = {}
 
     def add(
         self,
@@ -32,10 +37,9 @@ class Findings:
     ) -> None:
         """Something found at a place of the file."""
         key = (kind, title)
-        places = self._places.setdefault(key, [])
-        if place not in places:
-            places.append(place)
+        self._places.setdefault(key, {})[place] = None
         if key not in self._by_title:
+            self.crowded = len(self._by_title) > ENOUGH
             remedies = (Remedy(text=remedy, commands=commands),) if remedy else ()
             self._by_title[key] = Finding(id=kind, severity=severity, title=title, why=why, remedies=remedies)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -12,16 +12,18 @@ from caffeup.model.finding import Severity
 from caffeup.net.depthwise import grouped
 from caffeup.net.findings import Findings
 from caffeup.net.model import DATA, LOSSES, Layer, Net, filtered
+from caffeup.net.shapes import LayerShapes
 from caffeup.net.text import Block, Scalar, printable
 
 _DEPLOY = re.compile(r"(?:\A|[/_.-])deploy", re.IGNORECASE)
 _PATHS = frozenset({"source", "mean_file", "label_map_file", "name_size_file", "video_file", "root_folder"})
 
 
-def check_depthwise(net: Net, found: Findings) -> None:
-    """Depthwise convolutions that will not be computed by the depthwise layer."""
+def check_depthwise(net: Net, shapes: Sequence[tuple[LayerShapes, ...]], found: Findings) -> None:
+    """Depthwise convolutions that will not be computed by the depthwise layer; ``shapes``: those of each phase."""
+    blind = any(one.layer.type in DATA and one.trouble for some in shapes for one in some)
     convert = (f"caffeup net convert {shlex.quote(net.document.name)}",)
-    for one in grouped(net):
+    for one in grouped(net, inferred=None if blind else shapes):
         if one.because:
             continue
         field = one.layer.block.block("convolution_param").field("engine")

@@ -7,7 +7,7 @@ from typing import Optional
 
 import msgspec
 
-from caffeup.net.model import Layer
+from caffeup.net.model import LOSSES, Layer
 from caffeup.net.rules.base import LARGEST, Case, Datum, Out, Shape, Untold, Wrong, count
 from caffeup.net.rules.table import rule_for
 
@@ -86,6 +86,9 @@ def _of_layer(
 def _checked(layer: Layer, out: Out) -> Out:
     if len(out.tops) < len(layer.tops):
         raise Wrong(f"it makes {len(out.tops)} top{'s' if len(out.tops) != 1 else ''}, not {len(layer.tops)}", "top")
+    weights = len(layer.loss_weights) or int(layer.type in LOSSES)
+    if weights and weights != len(layer.tops):
+        raise Wrong(f"it has {len(layer.tops)} tops, and a loss_weight is given for {weights}", "loss_weight")
     for shape in (*out.tops, *out.params):
         if count(shape) > LARGEST:
             raise Wrong("a blob has more than 2147483647 elements, which Caffe cannot count")

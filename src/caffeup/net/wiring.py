@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 
 from caffeup.model.finding import Severity
-from caffeup.net.classes import PARAMS, mismatch
+from caffeup.net.classes import PARAMS, Makers, mismatch
 from caffeup.net.findings import Findings
-from caffeup.net.model import DATA, INPUTS, Layer, Net, State, as_run, filtered
+from caffeup.net.model import DATA, INPUTS, Layer, Net, State, filtered
 from caffeup.net.rules.base import text
 from caffeup.net.shapes import LayerShapes, Trouble
 from caffeup.net.text import Block, Scalar, printable
@@ -58,8 +59,8 @@ def check_blobs(net: Net, state: State, found: Findings) -> bool:
 
 
 def _unknown_bottom(net: Net, state: State, layer: Layer, name: str, made: dict[str, Layer], found: Findings) -> None:
-    makers = [other for other in net.layers if name in other.tops]
-    near = difflib.get_close_matches(name, made, 1, 0.75)
+    makers = [] if found.crowded else [other for other in net.layers if name in other.tops]
+    near = [] if found.crowded else difflib.get_close_matches(name, made, 1, 0.75)
     if any(other in makers for other in filtered(net, state)):
         advice = f"put the layer {printable(makers[0].name)}, which makes it, before this one"
     elif makers:
@@ -96,10 +97,9 @@ def _same_name(layer: Layer, found: Findings) -> None:
 
 def check_shapes(shapes: tuple[LayerShapes, ...], found: Findings) -> None:
     """What does not fit."""
-    told: set[int] = set()
-    for one in shapes:
-        if one.layer.type in PARAMS:
-            told |= _classes(one, shapes, found)
+    ends = [one for one in shapes if one.layer.type in PARAMS]
+    makers = Makers(shapes if ends else ())
+    told = {number for one in ends for number in _classes(one, makers, found)}
     for one in shapes:
         if one.trouble is None or not one.trouble.wrong or id(one) in told:
             continue
@@ -148,9 +148,9 @@ def _place(layer: Layer, field: str, value: str) -> int:
     return layer.start
 
 
-def _classes(one: LayerShapes, shapes: tuple[LayerShapes, ...], found: Findings) -> set[int]:
+def _classes(one: LayerShapes, makers: Makers, found: Findings) -> set[int]:
     """Tell where the number of classes differs; the layers in which nothing more need be told."""
-    wrong = mismatch(one, shapes)
+    wrong = mismatch(one, makers)
     if wrong is None:
         return set()
     field = one.layer.block.block(PARAMS[one.layer.type]).field("num_classes")
@@ -167,12 +167,10 @@ def _classes(one: LayerShapes, shapes: tuple[LayerShapes, ...], found: Findings)
     return {id(layer) for layer in wrong.through}
 
 
-def outputs(net: Net, state: State) -> list[str]:
+def outputs(layers: Iterable[Layer]) -> list[str]:
     """Blobs that no layer reads."""
-    read: set[str] = set()
     last: dict[str, None] = {}
-    for layer in as_run(net, state):
-        read.update(layer.bottoms)
+    for layer in layers:
         for name in layer.bottoms:
             last.pop(name, None)
         last.update(dict.fromkeys(layer.tops))

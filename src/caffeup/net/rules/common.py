@@ -267,8 +267,10 @@ def parameter(case: Case) -> Out:
 def normalize(case: Case) -> Out:
     """Divided by its norm and multiplied by a factor for each channel, or one."""
     case.need(1, 1)
+    if len(case.first) < 2:
+        raise Wrong(f"it takes at least 2 axes and its bottom has {text(case.first)}", "bottom")
     shared = case.layer.block.block("norm_param").flag("channel_shared", default=True)
-    return Out(tops=(four(case.first),), params=(() if shared else (legacy(case.first, 1),),))
+    return Out(tops=(case.first,), params=(() if shared else (legacy(case.first, 1),),))
 
 
 def _with(shape: Shape, axis: int, size: int) -> Shape:
