@@ -48,7 +48,8 @@ class Checker:
         self.tree = tree
         """Whose schema it is, for people; empty: that of all known trees."""
         self.placeholders: list[Scalar] = []
-        self.uses: list[Use] = []
+        self.uses: dict[tuple[str, str], Use] = {}
+        """The first use of each field of each message."""
         self._homes: dict[tuple[str, ...], dict[str, int]] = {}
 
     def message(self, root: Block, name: str) -> None:
@@ -58,12 +59,14 @@ class Checker:
             block, message = waiting.pop()
             seen: dict[str, Field] = {}
             inner: list[tuple[Block, str]] = []
+            kinds = self.schema.messages.get(message, {})
             for field in block.fields:
-                kind = self.schema.field(message, field.name)
+                kind = kinds.get(field.name)
                 if kind is None:
                     self._unknown_field(message, field)
                     continue
-                self.uses.append(Use(message=message, field=field, type=kind))
+                if (message, field.name) not in self.uses:
+                    self.uses[message, field.name] = Use(message=message, field=field, type=kind)
                 if field.name in seen and not kind.repeated:
                     self._twice(field)
                 seen[field.name] = field
@@ -211,7 +214,7 @@ class Checker:
     def trees(self, layers: Iterable[Layer]) -> tuple[str, ...]:
         """Known trees that have every field and layer that the file uses."""
         left = list(self.known.trees)
-        for use in self.uses:
+        for use in self.uses.values():
             home = self.known.field(use.message, use.field.name)
             if home is not None and home.trees and len(home.trees) < len(self.known.trees):
                 left = [tree for tree in left if tree in home.trees]
@@ -228,7 +231,7 @@ class Checker:
         if not first or first[0] in trees:
             return
         places: dict[str, int] = {}
-        for use in self.uses:
+        for use in self.uses.values():
             if first[0] not in (use.type.trees or first):
                 places.setdefault(use.field.name, use.field.start)
         for layer in layers:
