@@ -97,27 +97,37 @@ def read_model(data: Buffer, file: str) -> Model:
     view = memoryview(data)
     shown = printable(file, 400)
     _refuse_other_files(bytes(view[:512]), shown)
-    layers = []
+    layers: list[Weights] = []
     at = 0
     try:
         for record in records(view, 0, len(view)):
-            at = record.start
+            at = record.end
             numbers = {NEW.layer: NEW, V1.layer: V1}.get(record.number)
             if record.number == 1 and record.kind != LENGTH:
                 _refuse(shown, "it is a solverstate and no caffemodel", "Give the file that ends in .caffemodel.")
             if numbers is not None and record.kind == LENGTH:
-                layers.append(_layer(view, record, numbers))
+                layers.append(_whole_layer(view, record, numbers, shown))
                 if len(layers) > MOST_LAYERS:
                     _refuse(shown, f"it has more than {MOST_LAYERS} layers")
     except Torn as error:
-        if layers and "ends" in error.what:
-            name = printable(layers[-1].name)
-            what = f"it ends at byte {len(view)} in the middle of what begins at byte {at}, behind layer {name}"
-            _refuse(shown, what, "It is not whole: download or copy it again.")
-        _refuse(shown, "it is no caffemodel" if not layers else f"what stands at byte {error.place} belongs to no caffemodel")
+        if not at:
+            _refuse(shown, "it is no caffemodel")
+        if "ends" not in error.what:
+            _refuse(shown, f"what stands at byte {error.place} belongs to no caffemodel")
+        behind = f", behind layer {printable(layers[-1].name)}" if layers else ""
+        what = f"it ends at byte {len(view)} in the middle of what begins at byte {at}{behind}"
+        _refuse(shown, what, "It is not whole: download or copy it again.")
     if not layers:
         _refuse(shown, "there is no layer in it")
     return Model(shown, view, tuple(layers))
+
+
+def _whole_layer(data: memoryview, record: Record, numbers: Numbers, shown: str) -> Weights:
+    try:
+        return _layer(data, record, numbers)
+    except Torn as error:
+        what = "it is no caffemodel" if not record.start else f"what stands at byte {error.place} belongs to no caffemodel"
+        _refuse(shown, what if "ends" in error.what or "protobuf" in error.what else error.what)
 
 
 def _layer(data: memoryview, record: Record, numbers: Numbers) -> Weights:
