@@ -38,14 +38,18 @@ def check_rules(net: Net, found: Findings) -> None:
 
 def check_blobs(net: Net, state: State, found: Findings) -> bool:
     """Bottoms that nobody makes, tops that are made twice; whether all is well."""
+    layers = filtered(net, state)
+    makers = _first_makers(net.layers), _first_makers(layers)
     made: dict[str, Layer] = dict.fromkeys(net.inputs, Layer(name="input", type="Input", block=Block(0), start=0))
     names: dict[str, Layer] = {}
     well = True
-    for layer in filtered(net, state):
+    for layer in layers:
         for name in layer.bottoms:
             if name not in made:
                 well = False
-                _unknown_bottom(net, state, layer, name, made, found)
+                advice = _meant(name, state, made, makers, found)
+                title = f"no layer makes the blob {printable(name)} that the layer {printable(layer.name)} reads (phase {state.phase})"
+                found.add("unknown-bottom-blob", title, _place(layer, "bottom", name), remedy=advice)
         for index, name in enumerate(layer.tops):
             in_place = layer.bottoms[index : index + 1] == (name,)
             if name in made and not in_place:
@@ -58,19 +62,26 @@ def check_blobs(net: Net, state: State, found: Findings) -> bool:
     return well
 
 
-def _unknown_bottom(net: Net, state: State, layer: Layer, name: str, made: dict[str, Layer], found: Findings) -> None:
-    makers = [] if found.crowded else [other for other in net.layers if name in other.tops]
+def _first_makers(layers: Iterable[Layer]) -> dict[str, Layer]:
+    makers: dict[str, Layer] = {}
+    for layer in layers:
+        for name in layer.tops:
+            makers.setdefault(name, layer)
+    return makers
+
+
+def _meant(
+    name: str, state: State, made: dict[str, Layer], makers: tuple[dict[str, Layer], dict[str, Layer]], found: Findings
+) -> str:
+    """What mends a bottom that nobody makes before it is read."""
+    anywhere, here = makers
+    if name in here:
+        return f"put the layer {printable(here[name].name)}, which makes it, before this one"
+    if name in anywhere:
+        maker = printable(anywhere[name].name)
+        return f"the layer {maker} makes it, but not in the phase {state.phase}: look at its include rules"
     near = [] if found.crowded else difflib.get_close_matches(name, made, 1, 0.75)
-    if any(other in makers for other in filtered(net, state)):
-        advice = f"put the layer {printable(makers[0].name)}, which makes it, before this one"
-    elif makers:
-        advice = f"the layer {printable(makers[0].name)} makes it, but not in the phase {state.phase}: look at its include rules"
-    elif near:
-        advice = f"{printable(near[0])} is meant?"
-    else:
-        advice = "compare the layer's bottom with the tops of the layers above it"
-    title = f"no layer makes the blob {printable(name)} that the layer {printable(layer.name)} reads (phase {state.phase})"
-    found.add("unknown-bottom-blob", title, _place(layer, "bottom", name), remedy=advice)
+    return f"{printable(near[0])} is meant?" if near else "compare the layer's bottom with the tops of the layers above it"
 
 
 def _made_twice(layer: Layer, index: int, first: Layer, found: Findings) -> None:
