@@ -203,6 +203,26 @@ def test_paths_that_lead_nowhere_are_warned_of(net: Path, capsys: Captured) -> N
     assert "\x1b" not in capsys.readouterr().out
 
 
+def test_the_label_map_that_a_net_names_is_looked_at(net: Path, capsys: Captured) -> None:
+    net.write_text(
+        """input: "x" input_shape { dim: [1, 40] } input: "y" input_shape { dim: [1, 30] } input: "z" input_shape { dim: [1, 2, 40] }
+        layer { name: "o" type: "DetectionOutput" bottom: "x" bottom: "y" bottom: "z" top: "o"
+          detection_output_param { num_classes: 3 save_output_param { label_map_file: "map" } } }"""
+    )
+    items = [f'item {{ name: "n{label}" label: {label} }}\n' for label in range(4)]
+    net.with_name("map").write_text("".join(items[:3]))
+    assert main(["net", "check", "net.prototxt"]) == 0
+    net.with_name("map").write_text("".join(items))
+    assert main(["net", "check", "net.prototxt"]) == 1
+    assert "the label map has 4 items, and the net 3 classes" in capsys.readouterr().out
+    net.with_name("map").write_text(items[0] + items[1] + items[3])
+    assert main(["net", "check", "net.prototxt"]) == 1
+    assert "not the numbers 0 to 2" in capsys.readouterr().out
+    net.with_name("map").write_text("item {")
+    assert main(["net", "check", "net.prototxt"]) == 1
+    assert "map:1: column 6" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("text", ["data", "data=", "=1,2", "data=1,x", "data=1,0", "data=-1"])
 def test_shapes_are_given_as_names_and_numbers(text: str) -> None:
     with pytest.raises(UsageError, match="is no shape"):

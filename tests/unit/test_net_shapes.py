@@ -127,7 +127,6 @@ def test_tops(text: str, bottoms: list[Shape], tops: list[Shape]) -> None:
         ('type: "ConvolutionDepthwise" convolution_param { kernel_size: 3 }', [IMAGE], [(8, 1, 3, 3), (8,)]),
         ('type: "InnerProduct" inner_product_param { num_output: 5 transpose: true }', [(2, 9)], [(9, 5), (5,)]),
         ('type: "BatchNorm"', [IMAGE], [(8,), (8,), (1,)]),
-        ('type: "BatchNorm"', [(2,)], [(1,), (1,), (1,)]),
         ('type: "Scale" scale_param { bias_term: true }', [IMAGE], [(8,), (8,)]),
         ('type: "Scale" scale_param { axis: 0 num_axes: -1 }', [(2, 3)], [(2, 3)]),
         ('type: "Scale" scale_param { num_axes: 0 }', [IMAGE], [()]),
@@ -152,6 +151,7 @@ def test_weights(text: str, bottoms: list[Shape], params: list[Shape]) -> None:
     [
         ('type: "Convolution" convolution_param { num_output: 6 kernel_size: 3 group: 3 }', [IMAGE], "group", "no multiple"),
         ('type: "Convolution" convolution_param { num_output: 6 kernel_size: 3 group: 4 }', [IMAGE], "num_output", "no multiple"),
+        ('type: "BatchNorm"', [(2,)], "bottom", "at least 2 axes"),
         ('type: "DepthwiseConvolution" convolution_param { kernel_size: 3 group: 4 }', [IMAGE], "group", "as many groups"),
         ('type: "Convolution" convolution_param { num_output: 6 kernel_size: 13 }', [IMAGE], "kernel_size", "larger than its"),
         ('type: "Convolution" convolution_param { num_output: 6 }', [IMAGE], "kernel_size", "is missing"),

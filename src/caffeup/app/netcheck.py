@@ -13,13 +13,14 @@ from caffeup import facts
 from caffeup.app.netdata import data_of
 from caffeup.app.nets import read_document
 from caffeup.disk import as_path, read_plain
-from caffeup.errors import SourceError
+from caffeup.errors import SourceError, UsageError
 from caffeup.facts.nets import NetFile
 from caffeup.model.base import from_toml
 from caffeup.model.finding import Finding, Remedy, Severity
 from caffeup.model.net import NetReport
-from caffeup.net.check import check
-from caffeup.net.habits import PathUse
+from caffeup.net.check import Checked, check
+from caffeup.net.findings import Findings
+from caffeup.net.habits import PathUse, check_classes, check_label_map
 from caffeup.net.known import schema_of
 from caffeup.net.model import read_net
 from caffeup.net.schema import Schema, read_proto, registered_types
@@ -43,8 +44,22 @@ def check_file(
     schema = tree_schema(as_path(tree)) if tree else None
     data = data_of(read_net(document).layers) if document.root.has("layer") or document.root.has("layers") else {}
     checked = check(document, known, schema=schema, tree=tree, deploy=deploy, given=shapes, data=data)
-    missing = tuple(_missing(document, checked.paths))
-    return msgspec.structs.replace(checked.report, findings=(*checked.report.findings, *missing))
+    found = (*checked.report.findings, *_missing(document, checked.paths), *_label_maps(checked))
+    return msgspec.structs.replace(checked.report, findings=found)
+
+
+def _label_maps(checked: Checked) -> Iterator[Finding]:
+    """What is wrong in the label maps that the net names, and whether they have its number of classes."""
+    for use in {use.text: use for use in checked.paths if use.field == "label_map_file" and _exists(Path(use.text))}.values():
+        try:
+            labels = read_document(use.text)
+        except UsageError as error:
+            yield from error.findings
+            continue
+        found = Findings(labels)
+        check_label_map(labels.root, found)
+        check_classes(labels.root, checked.classes, found)
+        yield from found.all()
 
 
 def known_schema() -> Schema:

@@ -12,7 +12,7 @@ from caffeup.model.net import NetPhase, NetReport
 from caffeup.net import wiring
 from caffeup.net.fields import PLACEHOLDER, Checker
 from caffeup.net.findings import Findings
-from caffeup.net.habits import PathUse, check_deploy, check_depthwise, check_label_map, paths
+from caffeup.net.habits import PathUse, check_deploy, check_depthwise, check_label_map, classes_of, paths
 from caffeup.net.model import DATA, INPUTS, Net, State, as_run, filtered, read_net
 from caffeup.net.rules.base import Datum, Shape, text
 from caffeup.net.schema import LABEL_MAP, NET, SOLVER, Schema
@@ -28,6 +28,8 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
 
     report: NetReport
     paths: tuple[PathUse, ...] = ()
+    classes: tuple[int, ...] = ()
+    """Numbers of classes that it names: its label maps should have as many."""
 
 
 def check(
@@ -71,7 +73,11 @@ def check(
         phases=summaries,
     )
     used = {one.start: one for state in shapes for one in paths(filtered(net, state))}
-    return Checked(report=_done(report, document, found), paths=tuple(used[start] for start in sorted(used)))
+    return Checked(
+        report=_done(report, document, found),
+        paths=tuple(used[start] for start in sorted(used)),
+        classes=() if checker.placeholders else classes_of(net.layers),
+    )
 
 
 def _kind(document: Document) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -121,3 +121,23 @@ def check_label_map(root: Block, found: Findings) -> None:
                 remedy="number them anew, and make the data base anew",
             )
             return
+
+
+def check_classes(root: Block, classes: tuple[int, ...], found: Findings) -> None:
+    """A label map with more or fewer items than the net has classes."""
+    items = root.all("item")
+    if items and classes and len(items) not in classes:
+        found.add(
+            "ssd-class-count",
+            f"the label map has {len(items)} items, and the net {' and '.join(map(str, classes))} classes",
+            items[-1].start,
+            why="Both count the background, which has the label 0.",
+            remedy="take the label map of the net's data, or change num_classes and the conf layers of the net",
+        )
+
+
+def classes_of(layers: Iterable[Layer]) -> tuple[int, ...]:
+    """The numbers of classes that a detector's layers name."""
+    names = ("multibox_loss_param", "detection_output_param", "detection_evaluate_param")
+    found = {layer.block.block(name).integer("num_classes") for layer in layers for name in names if layer.block.has(name)}
+    return tuple(sorted(found - {0}))

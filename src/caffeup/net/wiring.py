@@ -48,7 +48,8 @@ def check_blobs(net: Net, state: State, found: Findings) -> bool:
             if name not in made:
                 well = False
                 advice = _meant(name, state, made, makers, found)
-                title = f"no layer makes the blob {printable(name)} that the layer {printable(layer.name)} reads (phase {state.phase})"
+                reader = f"that the layer {printable(layer.name)} reads (phase {state.phase})"
+                title = f"no layer makes the blob {printable(name)} {reader}"
                 found.add("unknown-bottom-blob", title, _place(layer, "bottom", name), remedy=advice)
         for index, name in enumerate(layer.tops):
             in_place = layer.bottoms[index : index + 1] == (name,)

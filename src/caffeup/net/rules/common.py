@@ -169,8 +169,9 @@ def _along(case: Case, block: Block) -> Shape:
 def batch_norm(case: Case) -> Out:
     """Mean, variance and their factor."""
     case.need(1, 1)
-    channels = case.first[1] if len(case.first) > 1 else 1
-    return Out(tops=(case.first,), params=((channels,), (channels,), (1,)))
+    if len(case.first) < 2:
+        raise Wrong(f"it takes at least 2 axes and its bottom has {text(case.first)}", "bottom")
+    return Out(tops=(case.first,), params=((case.first[1],), (case.first[1],), (1,)))
 
 
 def prelu(case: Case) -> Out:
