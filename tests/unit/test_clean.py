@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from caffeup.app.state import StageRecord, State, load_state, save_state
+from caffeup.app.state import StageRecord, State, exclusive, load_state, save_state
 from caffeup.build.came import keep_what_came, put_back
 from caffeup.cli.main import main
-from caffeup.errors import DiskError, SourceError
+from caffeup.errors import Busy, DiskError, SourceError
 from caffeup.model.outcome import StageOutcome
 from caffeup.model.plan import Request
+from caffeup.model.tree import Origin
+from caffeup.source.origin import recorded_origin, write_origin
 
 TESTS = Path(__file__).resolve().parents[1]
 Captured = pytest.CaptureFixture[str]
@@ -238,6 +240,47 @@ def test_a_tree_that_is_no_longer_whole_can_be_cleaned(built: Path) -> None:
         path.rmdir() if path.is_dir() else path.unlink()
     assert main(["clean", str(built), "--products", "--yes"]) == 0
     assert not (built / ".build_release").exists()
+
+
+def test_the_note_where_a_tree_was_fetched_from_came_with_it(built: Path, capsys: Captured) -> None:
+    origin = Origin(kind="sdist", url="u", sha256="0" * 64, asked_for="ssd")
+    write_origin(built, origin)
+    assert main(["clean", str(built), "--all", "--yes"]) == 0
+    assert recorded_origin(built) == origin, "up knows the tree by it"
+    assert {path.name for path in (built / ".caffeup").iterdir()} <= {"origin.json", ".gitignore"}
+    assert "fetched from" in capsys.readouterr().out
+    for again in ([], ["--all", "--yes"]):
+        assert main(["clean", str(built), *again]) == 0
+        assert "has made nothing" in capsys.readouterr().out
+
+
+def test_what_goes_and_its_size_is_told_before_the_question(built: Path, capsys: Captured) -> None:
+    with (built / ".build_release" / "src" / "caffe" / "blob.o").open("wb") as file:
+        file.truncate(3 << 20)
+    assert main(["clean", str(built), "--all"]) == 1
+    said = capsys.readouterr().err
+    before, _, _ = said.partition("Remove everything that caffeup made")
+    assert "3.0 MiB" in before
+    assert str(built / ".build_release") in before
+    assert (built / ".build_release").exists()
+
+
+def test_nobody_is_asked_while_another_caffeup_is_at_work(built: Path, capsys: Captured) -> None:
+    with exclusive(built):
+        assert main(["clean", str(built), "--all", "--yes"]) == Busy.exit_code
+    assert "Remove" not in capsys.readouterr().err
+
+
+def test_pythons_bytecode_of_pycaffe_goes_and_that_of_others_stays(built: Path) -> None:
+    for name in ("python/caffe/io", "python/caffe/proto/caffe_pb2", "python/caffe/mine"):
+        module = built / f"{name}.py"
+        cached = module.parent / "__pycache__" / f"{module.stem}.cpython-311.pyc"
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        cached.touch()
+        if name != "python/caffe/mine":
+            module.touch()
+    assert main(["clean", str(built), "--all", "--yes"]) == 0
+    assert [path.name for path in built.rglob("*.pyc")] == ["mine.cpython-311.pyc"]
 
 
 def test_a_folder_that_is_no_tree_is_refused(tmp_path: Path, capsys: Captured) -> None:

@@ -14,22 +14,26 @@ from caffeup.app.session import Session, require_tree
 from caffeup.app.state import FOLDER, State, exclusive, load_state, save_state
 from caffeup.app.treework import last_plan
 from caffeup.app.ui import Ui
+from caffeup.app.words import size
 from caffeup.build import products as made
 from caffeup.build.came import KEPT, forget, kept, put_back
 from caffeup.errors import CaffeupError
 from caffeup.model.base import Value
 from caffeup.model.outcome import PatchState
 from caffeup.patch import engine
-from caffeup.plan.wheels import size
 from caffeup.source.checkout import read_checkout, tracked
+from caffeup.source.origin import FILE as ORIGIN
+from caffeup.source.origin import recorded_origin
 
 _LOGS = ("logs", "tmp")
 _FOR_THE_WAY_BACK = ("ledger.json", "undo")
 _OURS = (
-    *(*_LOGS, *_FOR_THE_WAY_BACK, KEPT, f"{KEPT}.new", "ccache", "fingerprint.json", "journal.json", "origin.json"),
+    *(*_LOGS, *_FOR_THE_WAY_BACK, KEPT, f"{KEPT}.new", "ccache", "fingerprint.json", "journal.json"),
     *("plan.json", "state.json", "tests-left-out.json", "tests-left-out.settings", "times.json"),
 )
 """What caffeup keeps in its folder; what else lies there is not caffeup's, or in the ledger."""
+_CAME = frozenset((ORIGIN, ".gitignore", "lock", "holder"))
+"""What a tree that caffeup fetched came with, and what is there while caffeup works in it."""
 
 
 class Size(Value):
@@ -47,9 +51,14 @@ def sizes(session: Session, root: Path) -> tuple[Size, ...]:
     logs = sum(_size(home / name) for name in _LOGS)
     found = [Size(what="products", path=str(path), bytes=_size(path)) for path in _built(session, root)]
     found.append(Size(what="logs", path=str(home / "logs"), bytes=logs))
-    found.append(Size(what="kept by caffeup", path=str(home), bytes=max(_size(home) - logs, 0)))
+    found.append(Size(what="kept by caffeup", path=str(home), bytes=sum(map(_size, _of_runs(home))) - logs))
     found += [shared] if (shared := cuda_size(session)) is not None else []
     return tuple(one for one in found if one.bytes)
+
+
+def _of_runs(home: Path) -> tuple[Path, ...]:
+    """What lies in caffeup's folder and was not there when the tree came."""
+    return tuple(path for path in sorted(home.glob("*")) if path.name not in _CAME)
 
 
 def cuda_size(session: Session) -> Optional[Size]:
@@ -79,7 +88,7 @@ def clean_tree(session: Session, ui: Ui, root: Path, *, products: bool, logs: bo
     Killed at any point, the next run goes on with what is left. What cannot be removed is a ``DiskError`` at the end.
     """
     require_tree(root)
-    if not (root / FOLDER).is_dir():
+    if not _of_runs(root / FOLDER):
         yield f"caffeup has made nothing in {root}"
         return
     what = (
@@ -87,9 +96,12 @@ def clean_tree(session: Session, ui: Ui, root: Path, *, products: bool, logs: bo
         if everything
         else " and ".join(w for w, on in (("what was built", products), ("logs", logs)) if on)
     )
-    _require_consent(ui, f"Remove {what} in {root}?")
     removal = Removal(root)
-    with exclusive(root):
+    with exclusive(root):  # first: nobody is asked about a tree in which another caffeup is at work
+        told = _going(session, root, products=products or everything, logs=logs or everything, kept=everything)
+        for line in told:
+            ui.say(line)
+        _require_consent(ui, f"Remove {what} in {root}?")
         if products or everything:
             yield from _remove_products(session, root, removal)
         if logs or everything:
@@ -101,17 +113,33 @@ def clean_tree(session: Session, ui: Ui, root: Path, *, products: bool, logs: bo
     removal.require_done()
 
 
+def _going(session: Session, root: Path, *, products: bool, logs: bool, kept: bool) -> Iterator[str]:
+    """What would go, with its size: a line each."""
+    wanted = {"products": products, "logs": logs, "kept by caffeup": kept}
+    for one in sizes(session, root):
+        if wanted.get(one.what):
+            yield f"  {one.what:<17}{size(one.bytes):>10}  {one.path}"
+    if kept:
+        with suppress(CaffeupError):
+            entries = engine.status(str(root))
+            if entries:
+                yield f"  {'patches':<17}{len(entries):>10}  put into the tree (caffeup patch status)"
+
+
 def _remove_products(session: Session, root: Path, removal: Removal) -> Iterator[str]:
     """The state is forgotten first, or the next run would take half of a build for a whole one; the fingerprint goes last."""
     state = load_state(root)
     with_distribute = tuple(stage for stage in state.stages if stage.name == "distribute")
     save_state(root, State(request=state.request, stages=with_distribute))
+    came = {root / name for name in tracked(root)}
     for path in _built(session, root):
         if path.is_dir() and not _is_link_to_build(path):
             yield from removal.of(path, _copies(path, root) if path.name == "distribute" else _made(path))
         else:
             yield from removal.whole(path)
     _prune(root / "distribute")
+    if (root / FOLDER / "fingerprint.json").is_file():
+        removal.quietly(path for path in made.bytecode(root) if path not in came)
     for folder in (root / "python").glob("*/proto"):
         _prune(folder)
     if removal.refused:
@@ -132,19 +160,23 @@ def _take_out(root: Path, removal: Removal) -> Iterator[str]:
     yield "took out everything that was put into the tree" + (", but for what was changed since:" if changed else "")
     yield from (f"  kept {path}" for path in changed)
     home = root / FOLDER
-    for name in _OURS:
+    fetched = recorded_origin(root) is not None  # the tree came with it, and up knows the tree by it
+    for name in (*_OURS, *(() if fetched else (ORIGIN,))):
         if not (changed and name in _FOR_THE_WAY_BACK):
             removal.whole(home / name)
     for folder in ("include", "lib"):
         _prune(home / folder)
-    others = [path.name for path in sorted(home.iterdir()) if path.name not in {".gitignore", "lock", "holder"}]
+    others = [path.name for path in _of_runs(home)]
     if changed:
         yield f"kept {home}: it has what stood there before (caffeup patch status)"
     elif others:
         yield f"kept {home}: somebody put {', '.join(others)} there"
     else:
-        for name in (".gitignore", "holder", "lock"):
+        for name in ("holder", "lock") if fetched else (".gitignore", "holder", "lock"):
             removal.whole(home / name)
+        if fetched:
+            yield f"kept {home / ORIGIN}: it says where the tree was fetched from"
+            return
         home.rmdir()
         yield f"removed {home}"
 

@@ -20,7 +20,7 @@ from caffeup.facts.tables import Facts
 from caffeup.model.plan import Request
 from caffeup.model.tree import Origin, Tree
 from caffeup.source.catalogue import named, substitute_for
-from caffeup.source.fetch import default_folder, fetch, reach
+from caffeup.source.fetch import default_folder, fetch, reach, require_free
 from caffeup.source.origin import recorded_origin, told
 from caffeup.source.problems import Unreachable
 
@@ -92,10 +92,11 @@ def obtain(session: Session, ui: Ui, stages: Stages, request: Request, wanted: W
         other = substitute_for(wanted.source, session.facts)
         if other is None:
             raise
+        into = as_path(request.into or default_folder(other.id, session.facts)).absolute()
         ui.say(f"{error.brief}")
+        require_free(other.id, into, session.facts)  # or the answer would be asked for in vain
         if not ui.ask(f"{_offer(wanted.source, other)}\nTake {other.id} in its place?"):
             raise
-        into = as_path(request.into or default_folder(other.id, session.facts)).absolute()
         return _fetch(session, ui, stages, other.id, into, wanted.source)
 
 
@@ -115,7 +116,9 @@ def look_ahead(session: Session, ui: Ui, request: Request) -> Wanted:
             return msgspec.structs.replace(wanted, unreached=error)
         ui.say(error.brief)
         ui.say(_offer(wanted.source, other))
-        return resolve(msgspec.structs.replace(request, source=other.id), session.facts)
+        instead = resolve(msgspec.structs.replace(request, source=other.id), session.facts)
+        require_free(other.id, instead.folder, session.facts)
+        return instead
     ui.say(f"would fetch {address} into {wanted.folder}")
     return wanted
 

@@ -45,6 +45,13 @@ class Removal:
             return ()
         return tuple(_left(folder))
 
+    def quietly(self, paths: Iterable[Path]) -> None:
+        """Remove files that are worth no word, and their folders where nothing else lies there."""
+        for path in list(paths):
+            self._unlink(path)
+            with suppress(OSError):
+                path.parent.rmdir()
+
     def require_done(self) -> None:
         """Raise ``DiskError`` where something could not be removed."""
         if not self.refused:

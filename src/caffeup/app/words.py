@@ -18,6 +18,14 @@ _NO_GPU = {
 }
 
 
+def size(many: int) -> str:
+    """``1.2 GiB``, ``34.5 MiB``, ``812 B``."""
+    for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if many >= step:
+            return f"{many / step:.1f} {unit}"
+    return f"{many} B"
+
+
 def system_line(machine: Machine) -> str:
     """``debian 12 (bookworm) x86_64, 2 cores, 23.5 GiB, in docker``."""
     s = machine.system

@@ -56,6 +56,14 @@ def generated(root: Path) -> Iterator[Path]:
             yield path
 
 
+def bytecode(root: Path) -> Iterator[Path]:
+    """What Python keeps of pycaffe's own modules, of those too that protoc made and that are gone."""
+    for path in sorted(root.glob("python/*/**/__pycache__/*.pyc")):
+        name, package = path.name.partition(".")[0], path.parent.parent
+        if (package / f"{name}.py").is_file() or name.endswith("_pb2"):
+            yield path
+
+
 def _plain(name: str) -> str:
     return re.sub(r"([*?\[])", r"[\1]", name)
 

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Optional
 
-from caffeup.app.words import graphics_line, plan_in_short, system_line, tests_in_short
+from caffeup.app.words import graphics_line, plan_in_short, size, system_line, tests_in_short
 from caffeup.cli.called import as_typed, prompted
 from caffeup.model.finding import Confidence, Finding, Severity
 from caffeup.model.machine import Machine
@@ -16,20 +16,14 @@ from caffeup.model.outcome import Check, PatchEntry, PatchState, Report, TestRep
 from caffeup.model.plan import Plan
 from caffeup.model.tree import Tree
 
+__all__ = ["size"]  # for the commands, which take all words for people from here
+
 WIDEST = 110
 _NARROW = 30
 """A last column with less room than this stands below the others."""
 _LONG = ("build", "test", "pycaffe", "distribute", "verify")
 """Stages that are not gone through again for nothing."""
 _MARKS = {Severity.OK: "ok", Severity.NOTE: "note", Severity.WARNING: "warning", Severity.PROBLEM: "problem"}
-
-
-def size(many: int) -> str:
-    """``1.2 GiB``, ``34.5 MiB``, ``812 B``."""
-    for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if many >= step:
-            return f"{many / step:.1f} {unit}"
-    return f"{many} B"
 
 
 def duration(seconds: float) -> str:

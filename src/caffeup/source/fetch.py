@@ -102,6 +102,11 @@ def fetch(
         ) from problem
 
 
+def require_free(source: str, into: Union[str, Path], facts: Facts) -> None:
+    """Raise ``Occupied`` where something else stands in the folder that ``fetch`` would fill."""
+    _already_there(resolve(source, facts), as_path(str(into)).absolute())
+
+
 def reach(source: str, into: Union[str, Path], facts: Facts, host: Host) -> str:
     """The address that ``fetch`` would ask; raise what it would raise, as far as that can be told. Nothing is written."""
     place = resolve(source, facts)
@@ -200,7 +205,8 @@ def _already_there(place: Place, target: Path) -> Optional[Origin]:
         )
     source = place.catalogue or without_credentials(place.url) or place.path
     raise Occupied(
-        f"{target} is there already, and is " + (f"a tree from {told(have)}" if have else "not a tree that caffeup fetched"),
+        f"{target} is there already, and is "
+        + (f"a tree from {told(have)}" if have else "without a note that caffeup fetched it"),
         advice="Nothing in it was touched. Use it as it is, or name another folder with --into.",
         commands=(f"caffeup up {shown}", f"caffeup up {shlex.quote(source)} --into {shlex.quote(f'{target}-2')}"),
     )
