@@ -61,7 +61,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         have = len(self.bottoms)
         if have < least or (most is not None and have > most):
             wanted = f"{least}" if most == least else f"at least {least}" if most is None else f"{least} to {most}"
-            raise Wrong(f"it takes {wanted} bottom{'' if wanted == '1' else 's'} and has {have}", "bottom")
+            raise Wrong(f"it takes {wanted} bottom{'' if wanted.endswith('1') else 's'} and has {have}", "bottom")
 
 
 class Out(msgspec.Struct, frozen=True, kw_only=True):
