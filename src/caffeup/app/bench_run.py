@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,9 @@ from caffeup.bench.caffe_time import Timed, parse_times
 from caffeup.bench.samples import Sample
 from caffeup.bench.variants import AUTO, Ability
 from caffeup.diagnose.diagnose import diagnose
+from caffeup.diagnose.findings import UNKNOWN
 from caffeup.diagnose.read import read
+from caffeup.disk import read_plain
 from caffeup.errors import NotBuilt, UsageError
 from caffeup.gpu.room import all_rooms, environment
 from caffeup.live import Live
@@ -31,10 +34,12 @@ from caffeup.net.text import printable
 from caffeup.stream import run_stream
 
 _PLACES = ("build", ".build_release", "temp")
-_PHASE = "DEFINE_string(phase"
+_PHASE = b"DEFINE_string(phase"
 _EVERY = 0.2
 """Seconds between two looks at the GPU."""
 _SIGNALS = {-4: "SIGILL", -6: "SIGABRT", -7: "SIGBUS", -8: "SIGFPE", -9: "SIGKILL", -11: "SIGSEGV", -15: "SIGTERM"}
+_AS_SHELL = {-6: "Aborted", -9: "Killed", -11: "Segmentation fault"}
+"""What a shell says of a program that a signal ended: the diagnosis knows logs with it."""
 _HELD = 8000
 """Lines of its output that are kept; a net of a thousand layers prints fewer."""
 
@@ -77,9 +82,9 @@ def find_site(session: Session, named: str) -> Site:
     else:
         program = _program(root, (plan.build_dir,))
     if program is None:
-        raise NotBuilt(f"{root} has no built tools/caffe.", advice="This builds it:", commands=(f"caffeup build {root}",))
+        builds = f"caffeup build {shlex.quote(str(root))}"
+        raise NotBuilt(f"{root} has no built tools/caffe.", advice="This builds it:", commands=(builds,))
     gpu, cudnn = (plan.gpu, plan.cudnn) if plan is not None else _linked(session, program)
-    tool = session.host.read_text(str(root / "tools" / "caffe.cpp")) or ""
     return Site(
         root=root,
         program=program,
@@ -87,8 +92,15 @@ def find_site(session: Session, named: str) -> Site:
         gpu=gpu,
         cudnn=cudnn,
         types=frozenset(tree_schema(root).layers),
-        has_phase=_PHASE in tool,
+        has_phase=_takes_phase(root / "tools" / "caffe.cpp"),
     )
+
+
+def _takes_phase(tool: Path) -> bool:
+    try:
+        return _PHASE in read_plain(tool)
+    except OSError:
+        return False
 
 
 def _program(root: Path, places: Sequence[str]) -> Optional[Path]:
@@ -214,8 +226,9 @@ class Runner:
         """Why a run gave no times: what the diagnosis makes of its output, else its own words."""
         if stopped:
             return f"given up after {self._limit:.0f} s", ()
-        text = "\n".join(lines).encode("utf-8", "replace")
-        findings = diagnose(read([text]), self._session.facts, log="caffe time")
+        text = "\n".join([*lines, _AS_SHELL.get(status, "")]).encode("utf-8", "replace")
+        found = diagnose(read([text]), self._session.facts, log="caffe time")
+        findings = tuple(finding for finding in found if finding.id != UNKNOWN)
         signal = _SIGNALS.get(status, f"signal {-status}" if status < 0 else "")
         said = next(
             (line.partition("] ")[2] or line for line in lines if "Check failed" in line or "error while loading" in line), ""

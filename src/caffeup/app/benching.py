@@ -18,7 +18,7 @@ from caffeup.bench.caffe_time import Timed, shown
 from caffeup.bench.edits import batch_of, convolutions
 from caffeup.bench.medians import unsteady, with_ratios, with_times
 from caffeup.bench.rounds import Case, expected_seconds
-from caffeup.bench.samples import Sample, during, others, taken
+from caffeup.bench.samples import Sample, Taken, during, others, taken
 from caffeup.bench.trunk import default_net
 from caffeup.bench.variants import ALL, Variant, fitting, named, text_of
 from caffeup.build.progress import Progress, Status
@@ -31,6 +31,7 @@ from caffeup.net.model import read_net
 from caffeup.net.text import parse, printable
 
 LIMIT = 300.0
+STOPPED = "stopped before it was measured"
 _LOAD = 0.5
 """Of the cores: more load than this before anything was started disturbs."""
 
@@ -68,7 +69,7 @@ def bench(session: Session, tree: str, wish: Wish, progress: Progress, live: Opt
             raise UsageError(
                 "None of these variants can be measured here.", details="\n".join(f"{one.title}: {one.because}" for one in left)
             )
-        before = disturbances(session, looker, device)
+        machine, before = machine_lines(session, device), disturbances(session, looker, device)
         runner = Runner(session, site, device, looker.live, limit=wish.limit, phase=wish.phase)
         rounds = Rounds(runner, folder, progress, repeat=wish.repeat, iterations=wish.iterations)
         names = frozenset(shown(layer.name) for layer in found.depthwise)
@@ -86,13 +87,14 @@ def bench(session: Session, tree: str, wish: Wish, progress: Progress, live: Opt
         device=device.name,
         phase=wish.phase or "TRAIN",
         repeat=wish.repeat,
-        machine=machine_lines(session, device),
+        machine=machine,
         decisions=decisions(site),
         rows=with_ratios(rows),
         convolutions=tuple(shown(layer.name) for layer in every),
         depthwise=tuple(shown(layer.name) for layer in found.depthwise),
         left_out=left,
         disturbed=tuple(dict.fromkeys([*before, *after, *rounds.disturbed(rows)])),
+        stopped=rounds.stopped,
         seconds=time.monotonic() - began,
     )
 
@@ -118,7 +120,7 @@ class _Turn:
         """The row with all that was seen."""
         samples: list[Sample] = [sample for run in self.runs for sample in run.samples]
         memory = [taken(run.before, run.samples) for run in self.runs]
-        best = max(memory, key=lambda one: (one.of == "process", one.size or 0))
+        best = max(memory, key=lambda one: (one.of == "process", one.size or 0), default=Taken())
         resident = max((run.resident for run in self.runs if run.resident is not None), default=None)
         row = replace(
             self.row,
@@ -129,7 +131,9 @@ class _Turn:
         )
         if self.times:
             return with_times(row, self.times, self.depthwise)
-        last = self.runs[-1]
+        last = self.runs[-1] if self.runs else None
+        if last is None or not last.failed:
+            return replace(row, failed=STOPPED)
         return replace(row, failed=last.failed, findings=last.findings)
 
 
@@ -145,6 +149,8 @@ class Rounds:
         self._turns: list[_Turn] = []
         self._began = time.monotonic()
         self._done = 0
+        self.stopped = False
+        """Whether somebody stopped it before all was measured."""
 
     def add(self, row: Row, text: bytes, *, auto: Optional[bool] = None, depthwise: frozenset[str] = frozenset()) -> None:
         """One more net."""
@@ -154,7 +160,7 @@ class Rounds:
         self._turns.append(_Turn(row, net, case, auto=auto, depthwise=depthwise))
 
     def go(self) -> tuple[Row, ...]:
-        """Measure all: batch size by batch size, round by round."""
+        """Measure all: batch size by batch size, round by round. What was measured until Ctrl-C is kept."""
         try:
             for batch in dict.fromkeys(turn.row.batch for turn in self._turns):
                 turns = [turn for turn in self._turns if turn.row.batch == batch]
@@ -162,6 +168,8 @@ class Rounds:
                     for turn in turns:
                         if turn.case.runs_left:
                             self._run(turn)
+        except KeyboardInterrupt:
+            self.stopped = True
         finally:
             self._progress.close()
         return tuple(turn.finished() for turn in self._turns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -127,7 +128,8 @@ def _require_files(wish: DemoWish) -> None:
 
 def _python(site: Site) -> str:
     if site.plan is None or not site.plan.python or not (site.root / "python" / "caffe" / "_caffe.so").exists():
-        raise NotBuilt(f"{site.root} was built without pycaffe, which looks at images.", commands=(f"caffeup up {site.root}",))
+        builds = f"caffeup up {shlex.quote(str(site.root))}"
+        raise NotBuilt(f"{site.root} was built without pycaffe, which looks at images.", commands=(builds,))
     return site.plan.python
 
 

@@ -28,6 +28,8 @@ from caffeup.net.model import Net, read_net
 from caffeup.net.text import parse, printable
 
 SUFFIX = "_tuned"
+_GAIN = 0.99
+"""A net that takes more than this part of its time from before is not faster."""
 
 
 class TuneWish(Value, kw_only=True):
@@ -76,6 +78,8 @@ def tune(session: Session, tree: str, wish: TuneWish, progress: Progress, live: 
             row = Row(variant=one.id, title=one.title, batch=batch)
             rounds.add(row, text_of(net, found, one, can, batch), auto=switch(one))
         rows = rounds.go()
+        if rounds.stopped:
+            raise KeyboardInterrupt
         _require_one(rows)
         layers = tuned(net, found, rows, training=training)
         done = Done(data=net.document.data)
@@ -157,6 +161,8 @@ def _gained(
         one = read_net(parse(text, wish.net))
         rounds.add(Row(variant=name, title=title, batch=batch), one.document.edited(with_batch(one, batch)))
     before, after = with_ratios(rounds.go())
+    if rounds.stopped:
+        raise KeyboardInterrupt
     return Done(data=data, before=before, after=after, disturbed=tuple(rounds.disturbed((before, after))))
 
 
@@ -166,4 +172,5 @@ def _is_faster(done: Done, *, training: bool) -> bool:
         return False
     if done.before is None or done.before.forward is None or done.before.total is None:
         return True
-    return done.after.total < done.before.total if training else done.after.forward < done.before.forward
+    before, after = (one.total if training else one.forward for one in (done.before, done.after))
+    return after is not None and before is not None and after < _GAIN * before

@@ -60,6 +60,7 @@ def bench(
     from caffeup.app.session import Session
     from caffeup.cli import show_bench
     from caffeup.cli.terminal import Terminal
+    from caffeup.errors import INTERRUPTED
     from caffeup.model.base import to_json
 
     if html:
@@ -79,3 +80,5 @@ def bench(
     if html:
         write_page(report, html)
     typer.echo(to_json(report) if json else "\n".join(show_bench.report(report, every=layers, page=html)))
+    if report.stopped:
+        raise typer.Exit(INTERRUPTED)

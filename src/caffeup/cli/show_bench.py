@@ -66,9 +66,7 @@ def _whole(rows: Sequence[Row]) -> Iterator[str]:
         if row.gpu is not None and row.forward is not None:
             yield f"  {row.variant}: {gpu_words(row)}"
             break
-    for row in rows:
-        if row.failed and row.findings:
-            yield from show.findings(row.findings)
+    yield from show.findings({finding.id: finding for row in rows for finding in row.findings}.values())
 
 
 def _layers(rows: Sequence[Row], *, every: bool, depthwise: Sequence[str]) -> Iterator[str]:

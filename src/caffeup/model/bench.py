@@ -99,6 +99,8 @@ class BenchReport(Value, kw_only=True):
     """Variants that this tree or device cannot run, and why."""
     disturbed: tuple[str, ...] = ()
     """What else was at work meanwhile."""
+    stopped: bool = False
+    """Whether somebody stopped it before all was measured."""
     seconds: float = 0.0
 
 
