@@ -20,7 +20,7 @@ from caffeup.gpu.size import parse_size
 from caffeup.model.gpus import Room
 from caffeup.model.net_model import MemoryFit, MemoryReport, PhaseMemory
 from caffeup.net.memory import phase_memory, shapes_at
-from caffeup.net.model import Net, State, filtered, read_net
+from caffeup.net.model import LOSSES, Net, State, filtered, read_net
 from caffeup.net.rules.base import Datum, Shape
 from caffeup.net.shapes import LayerShapes
 from caffeup.net.text import Document, printable
@@ -63,8 +63,7 @@ def measure(name: str, asked: Asked) -> MemoryReport:
     session = Session()
     document = read_document(name)
     solver, nets = _nets(document, asked.solver)
-    chosen = [_phase(net, state, asked, session) for net in nets for state in phases(net)]
-    chosen = [one for one in chosen if not asked.phase or one.state.phase == asked.phase]
+    chosen = [_phase(net, state, asked, session) for net in nets for state in _states(net, asked.phase)]
     if not chosen:
         raise UsageError(f"{document.name} has no data for {asked.phase or 'any phase'}.")
     for one in chosen:
@@ -87,6 +86,19 @@ def _nets(document: Document, solver: str) -> tuple[str, list[Net]]:
     if not any(paths):
         raise UsageError(f"{document.name} is a solver and names no net.")
     return named or own, [read_net(read_document(_found(path, document.name))) for path in paths if path]
+
+
+def _states(net: Net, phase: str) -> tuple[State, ...]:
+    """The phases that a net is for; one with a loss and without rules is one to train."""
+    found = phases(net)
+    train = filtered(net, net.state("TRAIN"))
+    if len(found) == 1 and not phase and any(layer.type in LOSSES for layer in train):
+        return (net.state("TRAIN"),)
+    if not phase:
+        return found
+    state = net.state(phase)
+    fed = net.inputs or any(layer.tops and not layer.bottoms for layer in filtered(net, state))
+    return (state,) if fed else ()
 
 
 def _found(path: str, solver: str) -> str:
