@@ -14,6 +14,43 @@ for word in "$@"; do
     case $word in --yes | -y) yes=yes ;; --) break ;; esac
 done
 
+# What can be said before anything is set up: what this is, and what it takes.
+about() {
+    cat <<END
+From a bare Linux machine to a Caffe that is built for this machine, tested, and works, whichever fork you need.
+
+  $0 up [SOURCE]     everything; asks before it installs or downloads (--yes answers for you)
+  $0 up ssd --dry-run  what it would do here; nothing is touched
+  $0 test [--real]   the project's own checks
+  $0 COMMAND --help  more of each command
+
+SOURCE is a git address, a folder, an archive, or one of these names ("ssd" unless you say otherwise):
+$(awk -F'"' '/^\[/ { fork = ($0 == "[[fork]]") } fork && /^id / { id = $2 } fork && /^title / { printf "  %-14s%s\n", id, $2 }' \
+    "$here/src/caffeup/facts/forks.toml")
+END
+}
+about_test() {
+    cat <<END
+usage: $0 test [--real]
+
+The project's own checks, all of them also after one failed: lint, format, types, and the unit tests. Minutes.
+--real   builds Caffe trees too, breaks and mends them. CAFFEUP_TREES names folders with trees (separated by colons, they
+         are copied), CAFFEUP_BUILT one that was built with pycaffe; without them, or a compiler, these tests are left
+         out. Up to hours.
+END
+}
+asks_for_help() {
+    for word in "$@"; do
+        case $word in --help | -h) return 0 ;; --) return 1 ;; esac
+    done
+    return 1
+}
+
+# Nobody has to install anything, or to wait, to learn what this is.
+asks_what_this_is() {
+    case "${1---help} ${2-}" in "--help "* | "-h "* | "up --list") [ $# -le 2 ] ;; *) return 1 ;; esac
+}
+
 say() { printf 'caffeup: %s\n' "$*" >&2; }
 fail() { say "$1"; shift; for line in "$@"; do printf '         %s\n' "$line" >&2; done; exit 8; }
 
@@ -72,7 +109,10 @@ install_python() {
     said=$($become sh -c "$command" 2>&1) || fail 'That did not work:' "$(printf '%s\n' "$said" | tail -n 8)" "$newer"
 }
 
+if [ "${1-}" = test ] && asks_for_help "$@"; then about_test; exit 0; fi
+
 python=$(find_python) || {
+    if asks_what_this_is "$@" || asks_for_help "$@"; then about; exit 0; fi
     for candidate in python3 /usr/bin/python3; do
         if command -v "$candidate" >/dev/null 2>&1 && ! new_enough "$candidate"; then
             say "the system's Python is $("$candidate" -V 2>&1 | sed 's/Python //'); caffeup runs on 3.9 or newer."
@@ -122,6 +162,7 @@ pathlib.Path(sysconfig.get_path("purelib"), "caffeup.pth").write_text(sys.argv[1
 }
 
 if ! ready; then
+    if asks_what_this_is "$@"; then about; exit 0; fi
     if command -v flock >/dev/null 2>&1; then
         exec 9>"$environment.lock"
         flock 9

@@ -17,6 +17,8 @@ STEPS: dict[str, list[object]] = {
     "types": [BIN / "mypy"],
     "tests": [BIN / "python", "-m", "pytest", "-q", "-n", "auto", "tests/unit"],
 }
+ABOUT = {"types": "mypy reads all code; a minute or two without a word", "tests": "all unit tests; minutes"}
+"""Of steps that are silent for long."""
 REAL: dict[str, list[object]] = {"real builds": [BIN / "python", "-m", "pytest", "-q", "-s", "tests/real"]}
 
 
@@ -29,10 +31,15 @@ def main(arguments: list[str]) -> int:
     env = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
     failed = []
     for name, command in steps.items():
-        sys.stdout.write(f"== {name}\n")
+        sys.stdout.write(f"== {name}{': ' if name in ABOUT else ''}{ABOUT.get(name, '')}\n")
         sys.stdout.flush()
         start = time.monotonic()
-        if subprocess.call([str(word) for word in command], cwd=ROOT, env=env):
+        try:
+            status = subprocess.call([str(word) for word in command], cwd=ROOT, env=env)
+        except KeyboardInterrupt:
+            sys.stdout.write(f"\n== {name}: stopped after {time.monotonic() - start:.0f} s\n")
+            return 130
+        if status:
             failed.append(name)
         sys.stdout.write(f"== {name}: {'failed' if name in failed else 'passed'} in {time.monotonic() - start:.0f} s\n")
     sys.stdout.write(f"failed: {', '.join(failed)}\n" if failed else "all passed\n")
