@@ -199,12 +199,13 @@ def test_a_file_changed_since_is_reported_and_kept(patches: Path, tree: Path, fa
     (tree / "code.py").write_text(mine)
     (tree / ".caffeup/include/own.h").write_text("/* mine */\n")
     found = states(engine.apply(str(tree), plan, facts, CONFIG))
-    assert found["append"] == found["shims"] == "edited"
+    assert found["append"] == found["rename"] == found["shims"] == "edited"
     assert (tree / "code.py").read_text() == mine
     assert states(engine.status(str(tree)))["append"] == "edited"
+    (tree / "code.py").write_text("all is another\n")
     kept = {entry.id: entry for entry in engine.revert(str(tree))}
-    assert kept["append"].state is PatchState.EDITED
-    assert (tree / "code.py").read_text() == mine
+    assert kept["append"].state is kept["rename"].state is PatchState.EDITED
+    assert (tree / "code.py").read_text() == "all is another\n"
     place = kept["append"].because.rpartition(": ")[2]
     assert (tree / place).read_text() == "old = 1\nlast\n"
     assert not (tree / "src/layers/layer.cpp").exists()

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from caffeup.cli.main import main
+from caffeup.errors import PatchFailed
 from caffeup.facts.load import load_facts
-from caffeup.model.outcome import PatchState
+from caffeup.model.outcome import PatchEntry, PatchState
 from caffeup.model.plan import Plan, PlannedFix, Request
 from caffeup.patch import engine
 from caffeup.patch.untangle import without
@@ -70,6 +72,61 @@ def test_a_ledger_that_does_not_tell_what_was_written_changes_nothing(applied: P
     done = {entry.id: entry for entry in engine.revert(str(applied))}
     assert done["depthwise-auto"].state is PatchState.EDITED
     assert factory.read_text() == text
+
+
+IO = """\
+def load_image(filename, color=True):
+    return imread(filename, as_grey=not color)
+
+
+def oversample(images, crop_dims):
+    crop_dims = np.array(crop_dims)
+"""
+
+
+@pytest.fixture
+def pycaffe(tmp_path: Path) -> tuple[Path, Plan]:
+    """Two edits of one file: one whose place is gone once it is applied, and one that knows itself again."""
+    root = tree_with_factory(tmp_path / "caffe", FACTORY)
+    (root / "python" / "caffe").mkdir(parents=True)
+    (root / "python" / "caffe" / "io.py").write_text(IO)
+    fixes = tuple(PlannedFix(id=name, because="") for name in ("skimage-as-grey", "pycaffe-int-sizes"))
+    plan = Plan(tree=str(root), fork="bvlc", request=Request(), gpu=False, fixes=fixes)
+    engine.apply(str(root), plan, FACTS)
+    return root, plan
+
+
+def states(entries: tuple[PatchEntry, ...]) -> dict[str, PatchState]:
+    return {one.fix: one.state for one in entries}
+
+
+def test_every_edit_of_a_changed_file_is_known_as_applied(pycaffe: tuple[Path, Plan]) -> None:
+    root, plan = pycaffe
+    changed = root / "python" / "caffe" / "io.py"
+    applied = changed.read_text()
+    assert applied.count("as_gray") == applied.count("astype(int)") == 1
+    changed.write_text(f"{applied}# mine\n")
+    both = dict.fromkeys(("skimage-as-grey", "pycaffe-int-sizes"), PatchState.EDITED)
+    assert states(engine.status(str(root), plan, FACTS)) == states(engine.apply(str(root), plan, FACTS)) == both
+    changed.write_text(applied)
+    assert states(engine.revert(str(root))) == dict.fromkeys(both, PatchState.REVERTED), "none has been forgotten meanwhile"
+    assert changed.read_text() == IO
+
+
+def test_an_edit_that_somebody_took_out_by_hand_is_put_in_again(pycaffe: tuple[Path, Plan]) -> None:
+    root, plan = pycaffe
+    changed = root / "python" / "caffe" / "io.py"
+    changed.write_text(changed.read_text().replace("as_gray", "as_grey") + "# mine\n")
+    assert states(engine.apply(str(root), plan, FACTS))["skimage-as-grey"] is PatchState.DONE
+    assert "as_gray" in changed.read_text()
+    assert changed.read_text().endswith("# mine\n")
+
+
+def test_what_revert_leaves_in_is_no_success(applied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    factory = applied / "src" / "caffe" / "layer_factory.cpp"
+    factory.write_text(factory.read_text().replace("GetConvolutionOrDepthwiseLayer", "MyOwn"))
+    assert main(["patch", "revert", str(applied)]) == PatchFailed.exit_code
+    assert "layer_factory.cpp" in capsys.readouterr().err
 
 
 LINES = st.lists(st.sampled_from([f"{word}\n".encode() for word in ("a", "b", "c", "d")]), max_size=8)

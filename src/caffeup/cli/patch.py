@@ -75,12 +75,20 @@ def diff(tree: options.Tree = "") -> None:
 def revert(tree: options.Tree = "", only: Ids = None, files: Files = False, json: options.Json = False) -> None:
     """Take it out again.
 
-    What somebody changed since stays: only what caffeup put there goes.
+    What somebody changed since stays: only what caffeup put there goes. Exit code 4 where that could not be told apart,
+    and so was left in.
     """
     from caffeup.app.session import find_tree
     from caffeup.app.treework import revert_patches
+    from caffeup.errors import PatchFailed
+    from caffeup.model.outcome import PatchState
 
-    _tell(revert_patches(find_tree(tree), tuple(only or ())), files=files, json=json)
+    done = revert_patches(find_tree(tree), tuple(only or ()))
+    _tell(done, files=files, json=json)
+    left = sorted({path for one in done if one.state is PatchState.EDITED for path in one.files})
+    if left:
+        typer.echo(f"left in, as somebody changed it since: {', '.join(left)}", err=True)
+        raise typer.Exit(PatchFailed.exit_code)
 
 
 def _show(work: object, tree: str, *, files: bool, json: bool) -> None:

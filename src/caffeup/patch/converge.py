@@ -152,6 +152,9 @@ class Converge:
             for index, spot in enumerate(one.spec.spots)
         }
         outcome = work_out(one.spec, one.id, {path: self._goal[path].data or b"" for path in paths}, matches, beside)
+        known = self._ledger.entry(one.id)
+        if outcome.state is PatchState.CONFLICTING and known is not None and self._edited.intersection(known.files):
+            return self._changed_since(one, known)
         if outcome.state is PatchState.CONFLICTING:
             for finding in outcome.findings:
                 self._conflicts.append(finding)
@@ -161,15 +164,18 @@ class Converge:
                 return self._conflict(one, paths, _read_only(one, path))
         for path, data in outcome.files.items():
             self._set(one, path, Image(data, mode=self._goal[path].mode))
+        if known is not None and self._edited.intersection(known.files) and set(outcome.files) <= set(known.files):
+            return self._changed_since(one, known)
         if outcome.state is PatchState.NEEDED:
             return self._report(one, tuple(outcome.files), outcome.state, one.because, record=True)
-        known = self._ledger.entry(one.id)
-        if outcome.state is PatchState.DONE and known is not None and self._edited.intersection(known.files):
-            because = f"{', '.join(sorted(self._edited.intersection(known.files)))} was changed since; it is left as it is"
-            return self._report(one, known.files, PatchState.EDITED, because, record=True)
         return self._report(
             one, outcome.matched, outcome.state, outcome.because, by="tree" if outcome.state is PatchState.DONE else ""
         )
+
+    def _changed_since(self, one: Wanted, known: EntryRecord) -> PatchEntry:
+        """Whether it still stands there cannot be told by its place: where it is applied, that is gone."""
+        changed = ", ".join(sorted(self._edited.intersection(known.files)))
+        return self._report(one, known.files, PatchState.EDITED, f"{changed} was changed since; it is left as it is", record=True)
 
     def _matching(self, globs: tuple[str, ...]) -> tuple[str, ...]:
         found: dict[str, None] = {}
