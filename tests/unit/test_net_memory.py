@@ -114,6 +114,14 @@ def test_another_batch_is_that_of_images_and_labels_and_not_of_boxes() -> None:
     assert taken(boxes, batch=3).layers[0].tops == ("3x3x8x8", "1x1x1x8")
 
 
+def test_labels_follow_from_images_of_a_given_shape() -> None:
+    net = read_net(parse(b'layer { name: "d" type: "Data" top: "data" top: "label" data_param { batch_size: 9 } }'))
+    for batch, many in ((None, 4), (6, 6)):
+        (found,) = shapes_at(net, net.state(), given={"data": (4, 1, 28, 28)}, batch=batch)
+        assert found.tops == ((many, 1, 28, 28), (many,))
+        assert found.trouble is None
+
+
 def test_what_is_not_known_is_named() -> None:
     found = taken(INPUT + layer("o", "Odd", "data", "o") + layer("r", "ReLU", "o", "o"))
     assert found.uncounted == ("o (Odd): what Odd makes is not known", "1 layers behind it")

@@ -312,3 +312,22 @@ def test_a_net_to_train_is_warned_of(tmp_path: Path) -> None:
     report = merge_net(*files(tmp_path, text + loss), output=str(tmp_path / "o.prototxt"))
     assert [finding.id for finding in report.findings] == ["merged-train-net"]
     assert [Path(name).name for name in report.written] == ["o.prototxt", "o.caffemodel"]
+
+
+def test_the_model_of_another_net_is_refused(tmp_path: Path) -> None:
+    net, weights = files(tmp_path, layer("other", "Convolution", "data", "c"))
+    with pytest.raises(UsageError, match="No layer of"):
+        merge_net(net, weights)
+
+
+@pytest.mark.parametrize("model_name", ["/", ".", "gone"])
+def test_a_model_that_is_no_file(tmp_path: Path, model_name: str) -> None:
+    net, _ = files(tmp_path, conv())
+    with pytest.raises(UsageError, match="cannot be read"):
+        merge_net(net, model_name)
+
+
+def test_a_prototxt_in_the_place_of_the_model_is_called_so(tmp_path: Path) -> None:
+    net, _ = files(tmp_path, conv())
+    with pytest.raises(UsageError, match="it is a prototxt"):
+        merge_net(net, net)

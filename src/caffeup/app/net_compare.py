@@ -13,6 +13,7 @@ from caffeup.app.treework import environment, last_plan, require_built
 from caffeup.disk import as_path
 from caffeup.errors import NotBuilt, VerifyFailed
 from caffeup.model.net_model import Difference
+from caffeup.model.plan import Plan
 from caffeup.stream import Captured, run_capture
 
 ALLOWED = 1e-4
@@ -77,11 +78,17 @@ def shapes_by_caffe(session: Session, tree: str, net: str, phase: str) -> dict[s
     )
 
 
-def _run(session: Session, tree: str, script: str, *arguments: str) -> Captured:
+def require_pycaffe(tree: str) -> Plan:
+    """The plan by which a tree was built; raise ``NotBuilt`` where it cannot run nets in Python."""
     plan = last_plan(find_tree(tree))
     require_built(plan)
     if not plan.python:
         raise NotBuilt(f"{tree} was built without pycaffe, which runs the nets.", commands=("caffeup up",))
+    return plan
+
+
+def _run(session: Session, tree: str, script: str, *arguments: str) -> Captured:
+    plan = require_pycaffe(tree)
     path = dict(environment(plan))["PYTHONPATH"]
     with tempfile.TemporaryDirectory() as folder:
         env = {

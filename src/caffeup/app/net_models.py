@@ -17,7 +17,7 @@ from caffeup.disk import as_path, read_plain
 from caffeup.errors import UsageError
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.net_model import CutReport, MergeReport, Written
-from caffeup.net.caffemodel import new_model
+from caffeup.net.caffemodel import Model, new_model
 from caffeup.net.cut import cut, detector
 from caffeup.net.depthwise import states
 from caffeup.net.labels import Labels, chosen, from_lines, from_map
@@ -42,9 +42,10 @@ _LARGEST_LABELS = 8 << 20
 def merge_net(name: str, model: str, *, output: str = "", model_output: str = "") -> MergeReport:
     """Fold the normalisations of a net into its weights; nothing is written where there is nothing to fold."""
     net = read_net_file(name)
-    targets = named_beside(name, model, output, model_output, MERGED)
-    require_free(*targets)
     with open_model(model) as weights:
+        targets = named_beside(name, model, output, model_output, MERGED)
+        require_free(*targets)
+        _require_of(net, weights)
         done = merge(net, weights)
         if done.folds:
             write_both(targets, done.prototxt, done.model)
@@ -57,6 +58,16 @@ def merge_net(name: str, model: str, *, output: str = "", model_output: str = ""
     )
 
 
+def _require_of(net: Net, weights: Model) -> None:
+    """``UsageError`` where a model and a net have no layer in common."""
+    names = {layer.name for layer in net.layers}
+    if not any(layer.name in names for layer in weights.layers if layer.blobs):
+        raise UsageError(
+            f"No layer of {net.document.name} has weights in {weights.file}.",
+            advice="Is it the model of this net?",
+        )
+
+
 def compared(report: MergeReport, tree: str, model: str) -> MergeReport:
     """The same report with how far the new net is from the old one."""
     before, after = (report.source, model), (report.written[0], report.written[1])
@@ -66,6 +77,8 @@ def compared(report: MergeReport, tree: str, model: str) -> MergeReport:
 def named_beside(name: str, model: str, output: str, model_output: str, suffix: str) -> tuple[Path, Path]:
     """Where a net and its model are to be written: as they are named, or beside what they are made of."""
     path, weights = as_path(name), as_path(model)
+    if output and not as_path(output).name:
+        raise UsageError(f"{printable(output, 400)} is no name of a file.")
     target = as_path(output) if output else path.with_name(f"{path.stem}{suffix}{path.suffix}")
     if model_output:
         return target, as_path(model_output)
@@ -147,10 +160,10 @@ def cut_net(
     found = detector(net)
     names = _labels(labels, found.classes) if labels else None
     kept = chosen(keep.split(","), names, found.classes, found.background)
-    targets = named_beside(name, model, output, model_output, CUT)
-    label_targets = [_label_target(targets[0], labels)] if labels else []
-    require_free(*targets, *label_targets)
     with open_model(model) as weights:
+        targets = named_beside(name, model, output, model_output, CUT)
+        label_targets = [_label_target(targets[0], labels)] if labels else []
+        require_free(*targets, *label_targets)
         done = cut(net, weights, kept)
         write_both(targets, done.prototxt, done.model)
     for target in label_targets:

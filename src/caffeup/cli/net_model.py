@@ -26,11 +26,14 @@ def merge_bn(
     The same outputs from fewer layers. Writes NET_merged.prototxt and MODEL_merged.caffemodel, or what -o names;
     what cannot be folded stays, with the reason. Everything else in the prototxt stays byte for byte.
     """
+    from caffeup.app.net_compare import require_pycaffe
     from caffeup.app.net_models import compared, merge_net
     from caffeup.cli import show_net_model
     from caffeup.errors import VerifyFailed
     from caffeup.model.base import to_json
 
+    if tree:
+        require_pycaffe(tree)
     result = merge_net(net, model, output=output, model_output=model_output)
     if tree and result.written:
         result = compared(result, tree, model)
@@ -136,11 +139,14 @@ def classes(
     They get new numbers in the order in which they are named; the background stays the first. Writes NET_cut.prototxt,
     MODEL_cut.caffemodel and the new labels. Scores rise, as fewer classes share them.
     """
+    from caffeup.app.net_compare import require_pycaffe
     from caffeup.app.net_models import cut_compared, cut_net
     from caffeup.cli import show_net_model
     from caffeup.errors import VerifyFailed
     from caffeup.model.base import to_json
 
+    if tree:
+        require_pycaffe(tree)
     result, rows = cut_net(net, model, keep, labels=labels, output=output, model_output=model_output)
     if tree:
         result = cut_compared(result, rows, tree, model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from caffeup.app.net_memory import MOST_IMAGES
 from caffeup.cli import show
 from caffeup.model.net_model import LayerMemory, MemoryReport, PhaseMemory
 
@@ -38,6 +39,8 @@ def _phase(phase: PhaseMemory, *, every: bool) -> Iterator[str]:
         yield f"  NOT counted: {line}"
     if len(phase.uncounted) > _NAMED:
         yield f"  NOT counted: {len(phase.uncounted) - _NAMED} more"
+    if phase.uncounted:
+        yield "  A shape that is missing can be given, --shape BLOB=64,3,28,28, or asked of a built tree, --tree DIR."
     largest = sorted(phase.layers, key=lambda layer: -layer.total)[:_LARGEST]
     yield from show.table([_row(layer) for layer in (phase.layers if every else largest)], indent=4)
 
@@ -53,9 +56,11 @@ def _fit(value: MemoryReport) -> Iterator[str]:
     if fit is None:
         yield f"{value.no_gpu} Whether it fits is said with --free 8GiB."
         return
-    yield f"{fit.where}: {show.size(fit.free)} free, it {'fits' if fit.fits else 'does NOT fit'}"
+    whole = not any(phase.uncounted for phase in value.phases)
+    verdict = "does NOT fit" if not fit.fits else "fits" if whole else "fits as far as it is counted"
+    yield f"{fit.where}: {show.size(fit.free)} free, it {verdict}"
     if fit.largest_batch:
-        yield f"largest batch that fits: {fit.largest_batch}"
+        yield f"largest batch that fits: {fit.largest_batch}{' or more' if fit.largest_batch == MOST_IMAGES else ''}"
     elif fit.largest_batch == 0:
         yield "not even one image at a time fits"
     else:

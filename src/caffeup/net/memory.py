@@ -29,10 +29,19 @@ def shapes_at(
     """The shapes of a net, with another batch than the file says where one is given."""
     layers = as_run(net, state)
     shapes = infer(layers, phase=state.phase, given=given, data=data)
-    if batch is None:
-        return shapes
-    other = {name: (batch, *shape[1:]) for name, shape in _batches(shapes).items()}
-    return infer(layers, phase=state.phase, given={**(given or {}), **other}, data=data)
+    other = _labels(shapes)
+    if batch is not None:
+        other.update((name, (batch, *shape[1:])) for name, shape in {**_batches(shapes), **other}.items())
+    return infer(layers, phase=state.phase, given={**(given or {}), **other}, data=data) if other else shapes
+
+
+def _labels(shapes: Sequence[LayerShapes]) -> dict[str, Shape]:
+    """Labels of images whose shape a person gave, where it does not stand in the file."""
+    found: dict[str, Shape] = {}
+    for one in shapes:
+        if one.layer.type in DATA and len(one.tops) == 2 and one.tops[0] and one.tops[1] is None:
+            found[one.layer.tops[1]] = (1, 1, 1, 8) if one.layer.type == "AnnotatedData" else one.tops[0][:1]
+    return found
 
 
 def batch_of(shapes: Sequence[LayerShapes]) -> int:
