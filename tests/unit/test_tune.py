@@ -11,8 +11,9 @@ import pytest
 from caffeup.app import nets
 from caffeup.app.session import Session
 from caffeup.app.tuning import TuneWish, tune
-from caffeup.bench.edits import convolutions
-from caffeup.bench.tuning import is_training, tuned
+from caffeup.bench.edits import Choice, convolutions
+from caffeup.bench.layer_memory import alone, answers, bottoms, ways
+from caffeup.bench.tuning import is_training, tuned, written
 from caffeup.build.progress import Silent
 from caffeup.cli import main, show_bench
 from caffeup.errors import CaffeupError, UsageError
@@ -80,6 +81,14 @@ class TestChoice:
         assert self.judged(times)["dw"] == "as written"
         assert self.judged(times, training=True)["dw"] == "CUDNN"
 
+    def test_of_two_as_fast_the_one_with_less_memory(self) -> None:
+        net = net_of(NET.replace("engine: CUDNN", "bias_term: true"))
+        times = rows({"as-built": (9.0, 9.0), "group": (5.0, 2.00), "cudnn": (5.0, 1.99), "depthwise": (1.0, 2.00)})
+        for sizes, winner in (((1, 9), "CAFFE"), ((9, 1), "CUDNN")):
+            memory = dict(zip((("pw", "CAFFE"), ("pw", "CUDNN")), sizes))
+            found = tuned(net, convolutions(net), times, training=False, memory=memory)
+            assert {one.layer: one.winner for one in found}["pw"] == winner
+
     def test_what_does_not_run_as_it_is_written(self) -> None:
         net = net_of(NET)
         found = tuned(net, convolutions(net), rows({"group": (8.0, 2.0), "depthwise": (1.0, 2.0)}), training=False)
@@ -102,6 +111,7 @@ class TestFile:
         assert report.written == str(tmp_path / "net_tuned.prototxt")
         text = Path(report.written).read_text()
         assert "# caffeup: tuned for batch 1 on NVIDIA GeForce RTX 4090, ms forward: as written 16.00, depthwise 0.500" in text
+        assert "CAFFE 0.200 (2 MiB), CUDNN 1.00 (9 MiB)" in text
         assert '  type: "DepthwiseConvolution" # caffeup: was "Convolution"\n' in text
         assert "    engine: CAFFE # caffeup: was CUDNN\n" in text
         made = convolutions(net_of(text))
@@ -155,6 +165,29 @@ class TestFile:
         assert report.before is not None
         assert report.before.forward == pytest.approx(16 * (8 * 1.5 + 1 + 0.2))
         assert "dim: 1 dim: 8" in Path(report.written).read_text()
+
+
+class TestLayersAlone:
+    def test_each_in_each_way(self) -> None:
+        net = net_of(NET)
+        found, shapes = convolutions(net), bottoms(net, 4)
+        (dw,), (pw,) = found.depthwise, found.others
+        assert (shapes[dw.start], shapes[pw.start]) == ((4, 8, 16, 16), (4, 8, 14, 14))
+        for way, choice in ways("DepthwiseConvolution", depthwise=True, cudnn=True):
+            text = alone(net, dw, shapes[dw.start], choice)
+            assert text is not None
+            one = net_of(text.decode())
+            assert one.inputs == ("data",)
+            assert one.input_shapes == ((4, 8, 16, 16),)
+            assert [written(layer) for layer in one.layers] == [way]
+
+    def test_what_reads_two_blobs_is_left_out(self) -> None:
+        net = net_of(NET.replace('bottom: "dw"', 'bottom: "dw" bottom: "data"'))
+        pw = convolutions(net).others[0]
+        assert alone(net, pw, (1, 8, 14, 14), Choice("Convolution", "CAFFE")) is None
+
+    def test_what_the_script_tells(self) -> None:
+        assert list(answers("warning\ncaffeup:5\ncaffeup:x\n\ncaffeup:7\nF1201 Check failed")) == [5, 7]
 
 
 class TestTrees:

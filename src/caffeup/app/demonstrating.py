@@ -88,7 +88,7 @@ def demo(session: Session, tree: str, wish: DemoWish, live: Optional[Live] = Non
         got = run_capture(
             (python, "-c", RUN, json.dumps(_job(wish, net, path, targets, device))),
             cwd=str(Path.cwd()),
-            env=_env(session, site, device, folder),
+            env=python_env(session, site, device, folder),
             timeout=_SECONDS,
         )
     answers = _answers(session, got, len(targets))
@@ -200,7 +200,7 @@ def labels_of(name: str) -> list[str]:
     return [labels.get(number, f"class {number}") for number in range(max(labels, default=-1) + 1)]
 
 
-def _env(session: Session, site: Site, device: Device, folder: str) -> dict[str, str]:
+def python_env(session: Session, site: Site, device: Device, folder: str) -> dict[str, str]:
     """The user's, without what is meant for another Python or another program."""
     kept = {name: value for name, value in session.host.env.items() if not name.startswith(("PYTHON", "GLOG_", "LD_PRELOAD"))}
     path = dict(tree_environment(site.plan))["PYTHONPATH"] if site.plan is not None else ()

@@ -10,6 +10,7 @@ from typing import Optional
 from caffeup.app.bench_run import Runner, find_device, find_site, work_folder
 from caffeup.app.benching import LIMIT, Rounds, disturbances, switch
 from caffeup.app.gpus import looking
+from caffeup.app.layer_memory import layer_memory
 from caffeup.app.nets import read_net_file, write_file
 from caffeup.app.session import Session
 from caffeup.bench.caffe_time import shown
@@ -81,7 +82,8 @@ def tune(session: Session, tree: str, wish: TuneWish, progress: Progress, live: 
         if rounds.stopped:
             raise KeyboardInterrupt
         _require_one(rows)
-        layers = tuned(net, found, rows, training=training)
+        memory = layer_memory(session, site, device, folder, net, found, batch=batch, training=training)
+        layers = tuned(net, found, rows, training=training, memory=memory)
         done = Done(data=net.document.data)
         if any(one.changed for one in layers):
             done = _gained(net, layers, can, runner, folder, progress, wish=wish, batch=batch, training=training)

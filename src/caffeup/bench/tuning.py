@@ -9,6 +9,7 @@ from caffeup.bench.caffe_time import shown
 from caffeup.bench.edits import CONVOLUTION, Choice, Convolutions, engine_of
 from caffeup.bench.medians import by_name
 from caffeup.bench.words import ms
+from caffeup.gpu.words import mib
 from caffeup.model.bench import Candidate, LayerTime, Row, Tuned
 from caffeup.net.depthwise import TYPES
 from caffeup.net.marks import TUNED, Edit, newline_of
@@ -42,20 +43,32 @@ def is_training(net: Net) -> bool:
     return any(layer.type in LOSSES for layer in net.layers)
 
 
-def tuned(net: Net, found: Convolutions, rows: Iterable[Row], *, training: bool) -> tuple[Tuned, ...]:
+def tuned(
+    net: Net,
+    found: Convolutions,
+    rows: Iterable[Row],
+    *,
+    training: bool,
+    memory: Optional[Mapping[tuple[str, str], int]] = None,
+) -> tuple[Tuned, ...]:
     """Each convolution that was measured in more than one way, and the best of them."""
     times = {row.variant: by_name(row.layers) for row in rows if row.layers}
     of_layer = [(layer, _OF_DEPTHWISE) for layer in found.depthwise] + [(layer, _OF_OTHERS) for layer in found.others]
     of_layer.sort(key=lambda one: one[0].start)
     result = []
     for layer, ways in of_layer:
-        candidates = _candidates(layer, ways, times)
+        candidates = _candidates(layer, ways, times, memory or {})
         if len({one.way for one in candidates} - {AS_WRITTEN}) > 1:  # of one engine alone the difference is noise
             result.append(_judged(net, layer, candidates, depthwise=ways is _OF_DEPTHWISE, training=training))
     return tuple(result)
 
 
-def _candidates(layer: Layer, ways: Mapping[str, Sequence[str]], times: Mapping[str, Mapping[str, LayerTime]]) -> list[Candidate]:
+def _candidates(
+    layer: Layer,
+    ways: Mapping[str, Sequence[str]],
+    times: Mapping[str, Mapping[str, LayerTime]],
+    memory: Mapping[tuple[str, str], int],
+) -> list[Candidate]:
     name, found = shown(layer.name), []
     for way, variants in ways.items():
         seen = next((times[one][name] for one in variants if name in times.get(one, {})), None)
@@ -67,6 +80,7 @@ def _candidates(layer: Layer, ways: Mapping[str, Sequence[str]], times: Mapping[
                     backward=seen.backward,
                     forward_spread=seen.forward_spread,
                     backward_spread=seen.backward_spread,
+                    memory_bytes=memory.get((name, way)),
                 )
             )
     return found
@@ -83,7 +97,7 @@ def _noise(one: Candidate, *, training: bool) -> float:
 
 def _judged(net: Net, layer: Layer, candidates: Sequence[Candidate], *, depthwise: bool, training: bool) -> Tuned:
     before = written(layer)
-    best = min((one for one in candidates if one.way != AS_WRITTEN), key=lambda one: cost(one, training=training))
+    best = _best([one for one in candidates if one.way != AS_WRITTEN], training=training)
     now = [one for one in candidates if one.way in (AS_WRITTEN, before)]
     current = min(now, key=lambda one: cost(one, training=training), default=None)
     keeps = current is not None and not _better(best, current, training=training)
@@ -98,6 +112,15 @@ def _judged(net: Net, layer: Layer, candidates: Sequence[Candidate], *, depthwis
         changed=winner != before,
         because=_because(best, current, keeps=keeps, training=training),
     )
+
+
+def _best(candidates: Sequence[Candidate], *, training: bool) -> Candidate:
+    """The fastest; of those that are as fast but for noise the one that takes least memory, where that is known."""
+    fastest = min(candidates, key=lambda one: cost(one, training=training))
+    near = [one for one in candidates if not _better(fastest, one, training=training)]
+    if any(one.memory_bytes is None for one in near):
+        return fastest
+    return min(near, key=lambda one: (one.memory_bytes or 0, cost(one, training=training)))
 
 
 def _better(best: Candidate, current: Candidate, *, training: bool) -> bool:
@@ -152,8 +175,14 @@ def notes(net: Net, layers: Iterable[Tuned], *, batch: int, device: str, trainin
         line, _ = document.line(start)
         if not one.changed or document.text[line:start].strip():
             continue
-        figures = ", ".join(f"{candidate.way} {ms(cost(candidate, training=training))}" for candidate in one.candidates)
+        figures = ", ".join(_figure(candidate, training=training) for candidate in one.candidates)
         what = "forward + backward" if training else "forward"
         text = f"{TUNED}for batch {batch} on {printable(device)}, ms {what}: {figures}"
         edits.append((line, line, f"{document.text[line:start]}{text}{newline}".encode("utf-8", "replace")))
     return edits
+
+
+def _figure(one: Candidate, *, training: bool) -> str:
+    """``CAFFE 0.031``, with its memory where that is known."""
+    memory = "" if one.memory_bytes is None else f" ({mib(one.memory_bytes)})"
+    return f"{one.way} {ms(cost(one, training=training))}{memory}"

@@ -91,6 +91,8 @@ def _layers(rows: Sequence[Row], *, every: bool, depthwise: Sequence[str]) -> It
 def tuned(value: TuneReport) -> Iterator[str]:
     """What was measured of each convolution, what was chosen, and what it gains."""
     what = "forward + backward" if value.training else "forward"
+    if any(seen.memory_bytes is not None for one in value.layers for seen in one.candidates):
+        what += ", / MiB of the layer alone"
     yield f"{value.net} on {value.device}, batch {value.batch}; milliseconds {what}"
     ways = list(dict.fromkeys(candidate.way for one in value.layers for candidate in one.candidates))
     if value.layers:
@@ -107,7 +109,8 @@ def tuned(value: TuneReport) -> Iterator[str]:
 
 def _tuned_line(one: Tuned, ways: Sequence[str], *, training: bool) -> str:
     times = {seen.way: seen.forward + seen.backward if training else seen.forward for seen in one.candidates}
-    cells = "".join(f"{ms(times[way]) if way in times else '-':>12}" for way in ways)
+    sizes = {seen.way: f"/{seen.memory_bytes >> 20}" for seen in one.candidates if seen.memory_bytes is not None}
+    cells = "".join(f"{ms(times[way]) + sizes.get(way, '') if way in times else '-':>12}" for way in ways)
     choice = f"{one.before} → {one.winner}" if one.changed else one.winner
     return f"  {printable(one.layer, _NAME):<{_NAME}} {one.kind:>9}{cells}  {choice}"
 

@@ -113,6 +113,8 @@ class Candidate(Value, kw_only=True):
     backward: float = 0.0
     forward_spread: float = 0.0
     backward_spread: float = 0.0
+    memory_bytes: Optional[int] = None
+    """Of the GPU, by the layer alone: its blobs and weights, and what the engine needs besides."""
 
 
 class Tuned(Value, kw_only=True):
