@@ -397,6 +397,14 @@ class TestBench:
         assert report.stopped
         assert [row.failed for row in report.rows] == ["", STOPPED]
 
+    def test_stopped_before_anything_was_measured(self, tmp_path: Path, net: str) -> None:
+        class Stops(Silent):
+            def show(self, status: Status) -> None:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            bench(session(), str(built_tree(tmp_path / "tree")), Wish(net=net), Stops(), FakeLive())
+
     def test_a_tree_that_somebody_else_built(self, tmp_path: Path, net: str) -> None:
         root = built_tree(tmp_path / "tree", planned=False)
         report = measured(root, net=net, variants=("group",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from caffeup.bench.page import fastest, parts
+from caffeup.bench.words import runs_words
 from caffeup.bundle import bundled
 from caffeup.disk import as_path, write_atomically
 from caffeup.errors import UsageError
@@ -25,7 +26,7 @@ def render_page(report: BenchReport) -> str:
         keep_trailing_newline=True,
         finalize=_shown,
     )
-    runs = f"medians of {report.repeat} runs" if report.repeat > 1 else "one run"
+    runs = runs_words(report)
     net = report.net or "a net made for this"
     return environment.get_template("report.html.j2").render(
         title=f"{report.name or 'A net'} on {report.device}",

@@ -78,6 +78,8 @@ def bench(session: Session, tree: str, wish: Wish, progress: Progress, live: Opt
                 row = Row(variant=one.id, title=one.title, batch=batch)
                 rounds.add(row, text_of(net, found, one, can, batch), auto=switch(one), depthwise=names)
         rows = rounds.go()
+        if rounds.stopped and all(row.forward is None for row in rows):
+            raise KeyboardInterrupt
         after = disturbances(session, looker, device, load=False)
     every = [*found.depthwise, *found.others]
     return BenchReport(

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from caffeup.gpu.words import mib
-from caffeup.model.bench import Row
+from caffeup.model.bench import BenchReport, Row
 
 
 def ms(value: float) -> str:
     """Milliseconds with the digits that mean something: ``0.046``, ``7.08``, ``1053``."""
     return f"{value:.3f}" if value < 1 else f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def runs_words(report: BenchReport) -> str:
+    """``medians of 3 runs``."""
+    most = "up to " if report.stopped else ""
+    return f"medians of {most}{report.repeat} runs" if report.repeat > 1 else "one run"
 
 
 def memory_words(row: Row) -> str:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from caffeup.bench.medians import by_name, slowest
-from caffeup.bench.words import gpu_words, ms
+from caffeup.bench.words import gpu_words, ms, runs_words
 from caffeup.cli import show
 from caffeup.errors import UsageError
 from caffeup.gpu.words import mib
@@ -36,7 +36,7 @@ def phase(text: str) -> str:
 
 def report(value: BenchReport, *, every: bool = False, page: str = "") -> Iterator[str]:
     """The tables of a bench: whole nets, then layers, for each batch size."""
-    runs = f"medians of {value.repeat} runs" if value.repeat > 1 else "one run"
+    runs = runs_words(value)
     name = f" ({value.name})" if value.name else ""
     yield f"{value.net or 'a net made for this'}{name} on {value.device}; milliseconds a pass, {runs}"
     for batch in dict.fromkeys(row.batch for row in value.rows):
@@ -44,7 +44,6 @@ def report(value: BenchReport, *, every: bool = False, page: str = "") -> Iterat
         yield ""
         yield f"batch {batch}"
         yield from _whole(rows)
-        yield ""
         yield from _layers([row for row in rows if row.layers], every=every, depthwise=value.depthwise)
     yield from _notes(value)
     if page:
@@ -76,6 +75,7 @@ def _layers(rows: Sequence[Row], *, every: bool, depthwise: Sequence[str]) -> It
     names = [layer.name for layer in rows[0].layers] if every else list(slowest(rows, _LAYERS))
     heads = [f"{row.variant:>16}" for row in rows]
     title = "all layers" if every else "the slowest layers"
+    yield ""
     yield f"  {title + ', forward + backward':<{_NAME + 2}}{''.join(heads)}"
     for name in dict.fromkeys(names):
         cells = []
