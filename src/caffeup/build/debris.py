@@ -38,7 +38,9 @@ def whole_dependencies(path: Path) -> bool:
     return raw.endswith(b"\n") and b"\0" not in raw
 
 
-def _damaged(path: Path) -> bool:
+def _damaged(path: Path, kind: str) -> bool:
+    if kind == "left":
+        return True
     if path.suffix == ".d":
         return not whole_dependencies(path)
     if path.name.endswith((".pb.cc", ".pb.h")):
@@ -57,7 +59,7 @@ def remove_debris(root: Path) -> tuple[str, ...]:
     removed: list[str] = []
     for folder in sorted(root.glob(".*_release")) + sorted(root.glob(".*_debug")):
         for path, kind in products.files(folder):
-            if kind == "told" or path.suffix == ".a" or not _damaged(path):
+            if kind == "told" or path.suffix == ".a" or not _damaged(path, kind):
                 continue
             victims = [path, path.with_suffix(".o")] if path.suffix == ".d" else [path]
             for victim in victims:

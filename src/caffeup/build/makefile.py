@@ -13,6 +13,7 @@ _ASKED = (
     "BUILD_DIR",
     "BUILD_DIR_LINK",
     "DISTRIBUTE_DIR",
+    "OBJS",
     "DYNAMIC_NAME",
     "STATIC_NAME",
     "TOOL_BINS",

@@ -10,11 +10,16 @@ from pathlib import Path
 _LIBRARY = re.compile(r".+(?:\.a|\.so(?:\.\d[\w.-]*)?)")
 _LINKED = (".bin", ".testbin")
 _TOLD = ("warnings.txt", "lint.txt", ".linked")
+_OF_NVCC = re.compile(r".+\.o\.(?:\w+\.)*(?:ii|cubin|ptx|gpu|c|cpp|fatbin|module_id)")
+"""What nvcc writes beside an object with ``--objdir-as-tempdir``, and leaves there where it is killed."""
 _ELF = b"\x7fELF"
 
 
 def kind(inside: str) -> str:
-    """Which settings a file of a build's folder depends on; ``told`` for words about it; empty for what is no product."""
+    """Which settings a file of a build's folder depends on; empty for what is no product.
+
+    ``told``: words about a product; ``left``: what a killed nvcc leaves.
+    """
     name = inside.rpartition("/")[2]
     if name.endswith((".pb.h", ".pb.cc")):
         return "protoc"
@@ -22,7 +27,9 @@ def kind(inside: str) -> str:
         return "link"
     if name.endswith((".o", ".d")):
         return "cuda" if inside.startswith("cuda/") else "cxx"
-    return "told" if name.endswith(_TOLD) else ""
+    if name.endswith(_TOLD):
+        return "told"
+    return "left" if inside.startswith("cuda/") and _OF_NVCC.fullmatch(name) else ""
 
 
 def files(build: Path) -> Iterator[tuple[Path, str]]:

@@ -13,6 +13,7 @@ from caffeup.build.compiler import check_compiler, nvcc_through_ccache, through_
 from caffeup.build.debris import remove_debris
 from caffeup.build.logs import log_path
 from caffeup.build.makefile import Variables
+from caffeup.build.order import link_order
 from caffeup.build.progress import Progress, Silent
 from caffeup.build.run import Build, Made, failure, open_log, planned_steps, run_make
 from caffeup.build.stale import fingerprint, remove_stale
@@ -128,7 +129,7 @@ def _stage(build: Build, progress: Progress, name: str, goals: tuple[str, ...], 
     try:
         with open_log(build.path, name) as log:
             variables = prepare(build, log, say)
-            chosen = {**compiler_for(build), **_examples(variables, name)}
+            chosen = {**compiler_for(build), **link_order(variables), **_examples(variables, name)}
             made = make_goals(build, log, progress, goals, build_dir=variables.build_dir, set_to=chosen)
             if made.status == 0:
                 link_build(build.path, variables.build_dir, log)

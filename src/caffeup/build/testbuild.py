@@ -9,6 +9,7 @@ import msgspec
 
 from caffeup.build.first import first_error
 from caffeup.build.makefile import Variables
+from caffeup.build.order import link_order
 from caffeup.build.progress import Progress
 from caffeup.build.run import Build, failure, open_log
 from caffeup.build.stages import compiler_for, make_goals, prepare
@@ -46,7 +47,7 @@ def build_tests(build: Build, progress: Progress) -> TestPrograms:
     try:
         with open_log(build.path, STAGE) as log:
             variables = prepare(build, log)
-            set_to = compiler_for(build)
+            set_to = {**compiler_for(build), **link_order(variables)}
             left_out = _remembered(build.path)
             for _ in range(_ROUNDS):
                 goals = _goals(variables)

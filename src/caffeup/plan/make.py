@@ -29,6 +29,7 @@ from caffeup.plan.packages import missing_programs
 from caffeup.plan.part import Part, decision, join, line
 from caffeup.plan.protoc import choose_protoc
 from caffeup.plan.python import Pycaffe, choose_python, lacks
+from caffeup.plan.reproducible import reproducible
 from caffeup.plan.run_paths import run_path_lines
 from caffeup.plan.standard import choose_standard
 from caffeup.plan.toolkit import Choice, choose_toolkit
@@ -65,7 +66,7 @@ def make_plan(machine: Machine, tree: Tree, request: Request, facts: Facts) -> P
         (
             mode.part, told, choice.part, arch.part, compiler.part, cudnn.part, conv_part, cuda_folders, blas.part,
             libraries.part, python.part, protoc.part, standard.part, nccl, depthwise.part, jobs.part, missing_programs(case),
-            tree_lines(case, gpu=toolkit is not None),
+            tree_lines(case, gpu=toolkit is not None), reproducible(case, toolkit),
         )
     )  # fmt: skip
     renamed = stand_ins(case, used, " ".join(_words(blas.part.config, "BLAS")), blas.library)
