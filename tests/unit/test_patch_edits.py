@@ -233,6 +233,33 @@ def test_gpu_functions_that_are_there_or_not_asked_for_are_not_added(text: str, 
     assert own("gpu-function-missing", text, header).state is PatchState.NOT_APPLICABLE
 
 
+def test_a_layer_without_a_cu_gets_both_from_the_cpu() -> None:
+    changed = own(
+        "gpu-function-missing", "#ifdef CPU_ONLY\nSTUB_GPU(RoiLayer);\n#endif\n\nINSTANTIATE_CLASS(RoiLayer);\n", declared()
+    )
+    text = changed.files["f"].decode()
+    assert (
+        text.count("  this->Backward_cpu(top, propagate_down, bottom);") == text.count("  this->Forward_cpu(bottom, top);") == 1
+    )
+    assert text.count("#ifndef CPU_ONLY") == text.count("#endif") - 1 == 2
+    assert text.endswith("#endif\n\nINSTANTIATE_CLASS(RoiLayer);\n")
+    assert own("gpu-function-missing", text, declared()).files == {}
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        (declared(), FORWARD + BACKWARD),  # a .cu has them
+        (declared(), FORWARD),  # one of them: the .cu's own part
+        (declared().replace("  virtual", "  // virtual"),),
+        (declared(name="OtherLayer"),),
+        (declared(forward=" = 0;", backward=" {}"),),
+    ],
+)
+def test_a_layer_that_has_or_declares_none_is_left(beside: tuple[str, ...]) -> None:
+    assert own("gpu-function-missing", "INSTANTIATE_CLASS(RoiLayer);\n", *beside).state is PatchState.NOT_APPLICABLE
+
+
 def test_a_reshape_that_was_commented_out_runs_again() -> None:
     changed = own("cudnn-deconvolution-emptied", EMPTIED_DECONVOLUTION).files["f"].decode()
     body = changed[changed.index("::Reshape(int") : changed.index("::~")]
