@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Optional
 
 from caffeup.app.doctor_build import build_findings
+from caffeup.app.doctor_tree import tree_findings
 from caffeup.app.gpus import looking
 from caffeup.app.laying_out import half_laid_out
 from caffeup.app.missing import told_together
@@ -13,6 +15,7 @@ from caffeup.app.obtain import resolve
 from caffeup.app.planning import Planned, plan_for
 from caffeup.app.session import Session, find_tree
 from caffeup.detect.cudnn import agree
+from caffeup.errors import CaffeupError
 from caffeup.facts.tables import Facts
 from caffeup.gpu.access import code_cache, device_nodes, node_paths, toolkit_folders
 from caffeup.gpu.checks import condition
@@ -29,10 +32,11 @@ SILENT = "gpu-driver-silent"
 
 
 def examine(session: Session, named: str, request: Request, live: Optional[Live] = None) -> tuple[Finding, ...]:
-    """About the machine and what a build lacks on it; where a tree is named, about the tree, its plan and its build too."""
+    """About the machine and what a build lacks on it; about the tree that is named or here, its plan and its build too."""
     planned: Optional[Planned] = None
-    if named:
-        planned = plan_for(session, named, request, root=find_tree(named))
+    root = find_tree(named) if named else _tree_here()
+    if root is not None:
+        planned = plan_for(session, named, request, root=root)
         machine, plan = planned.machine, told_together(session, planned.machine, planned.plan)
         found = (*machine.findings, *planned.tree.findings, *plan.conflicts, *plan.notes)
     else:
@@ -45,8 +49,16 @@ def examine(session: Session, named: str, request: Request, live: Optional[Live]
         more += _of_gpus(session, machine, live)
         more += _driver_and_toolkits(machine, planned, request, session.facts, session)
     if planned is not None:
-        more += build_findings(planned)
+        more += [*tree_findings(session, planned), *build_findings(planned)]
     return _once(*more)
+
+
+def _tree_here() -> Optional[Path]:
+    """The tree in or below the current folder, where there is just one."""
+    try:
+        return find_tree("")
+    except (CaffeupError, OSError):
+        return None
 
 
 def _machine_alone(session: Session, machine: Machine, request: Request) -> tuple[Plan, tuple[Finding, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 from collections.abc import Iterator
@@ -100,6 +101,33 @@ def require_own_folder(root: Path) -> None:
         )
 
 
+def at_work(root: Path) -> str:
+    """Who works in the tree now: ``process 4711``; empty: nobody. Nothing is written."""
+    try:
+        lock = os.open(root / FOLDER / "lock", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return _holder(root)
+    finally:
+        os.close(lock)
+    return ""
+
+
+def busy(root: Path, who: str) -> Busy:
+    """What to raise where another caffeup works in the tree."""
+    return Busy(f"Another caffeup works in {root} ({who}).", advice="Wait until it has ended, or end it; then run this again.")
+
+
+def _holder(root: Path) -> str:
+    try:
+        return read_plain(root / FOLDER / "holder").decode("utf-8", "replace").strip() or "another process"
+    except OSError:
+        return "another process"
+
+
 @contextmanager
 def exclusive(root: Path) -> Iterator[None]:
     """Hold the tree for this process; raise ``Busy`` naming the process that holds it."""
@@ -112,13 +140,7 @@ def exclusive(root: Path) -> Iterator[None]:
         lock = FileLock(str(root / FOLDER / "lock"), timeout=0)
         lock.acquire()
     except Timeout:
-        try:
-            who = holder.read_text(encoding="utf-8").strip()
-        except OSError:
-            who = "another process"
-        raise Busy(
-            f"Another caffeup works in {root} ({who}).", advice="Wait until it has ended, or end it; then run this again."
-        ) from None
+        raise busy(root, _holder(root)) from None
     except OSError as error:
         raise DiskError(
             f"{root} cannot be written: {error.strerror}.", advice="Make the folder writable, or copy the tree."

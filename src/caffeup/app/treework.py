@@ -5,18 +5,19 @@ from __future__ import annotations
 import itertools
 import shlex
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from caffeup.app.planning import Planned, read_plan
 from caffeup.app.session import Session
-from caffeup.app.state import FOLDER, exclusive
+from caffeup.app.state import FOLDER, at_work, busy, exclusive
 from caffeup.app.ui import Ui
 from caffeup.build.progress import Status
 from caffeup.build.run import Build
 from caffeup.disk import read_plain, write_atomically
-from caffeup.errors import CannotBuild, DependencyError, NotBuilt
+from caffeup.errors import CaffeupError, CannotBuild, DependencyError, NotBuilt, PatchFailed
 from caffeup.model.base import to_json
 from caffeup.model.machine import Machine
 from caffeup.model.outcome import Check, PatchEntry
@@ -24,6 +25,9 @@ from caffeup.model.plan import Plan
 from caffeup.patch import engine
 from caffeup.plan.wheels import WHEELS
 from caffeup.render import render_config
+
+PROGRAM, MODULE = "caffe", "_caffe.so"
+"""What a build gives that a shell's variables lead to."""
 
 
 def build_of(session: Session, plan: Plan, machine: Machine) -> Build:
@@ -99,16 +103,30 @@ def verify_tree(session: Session, planned: Planned, ui: Ui) -> tuple[Check, ...]
 
 
 def environment(plan: Plan) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Variables a shell needs to use the tree, each with the folders to put in front."""
+    """Variables a shell needs to use what is built of the tree, each with the folders to put in front."""
     root = Path(plan.tree)
-    return (("PATH", (str(root / plan.build_dir / "tools"),)), ("PYTHONPATH", (str(root / "python"), *plan.python_paths)))
+    folders = {"PATH": (str(root / plan.build_dir / "tools"),), "PYTHONPATH": (str(root / "python"), *plan.python_paths)}
+    there = {"PATH": PROGRAM, "PYTHONPATH": MODULE}
+    built = {path.name for path in products(plan)}
+    return tuple((name, value) for name, value in folders.items() if there[name] in built)
+
+
+def missing_of(plan: Plan) -> tuple[str, ...]:
+    """What to know before what is built is used, in words: what is not there, and what was taken out of the tree since."""
+    built = {path.name for path in products(plan)}
+    absent = {PROGRAM: "the program caffe", MODULE: "pycaffe" if plan.python else ""}
+    told = [f"{what} is not built" for name, what in absent.items() if what and name not in built]
+    with suppress(PatchFailed):
+        if plan.fixes and not engine.status(plan.tree):
+            told.append("what the tree needs to compile and run here was taken out of it (caffeup patch apply puts it in again)")
+    return tuple(told)
 
 
 def last_plan(root: Path) -> Plan:
     """The plan that the tree was last configured by; raise ``NotBuilt`` where it never was."""
     path = root / FOLDER / "plan.json"
     if not path.is_file():
-        raise _not_built(root, "up")
+        raise not_built(root, "up")
     return msgspec.structs.replace(read_plan(str(path)), tree=str(root))
 
 
@@ -116,18 +134,22 @@ def products(plan: Plan) -> tuple[Path, ...]:
     """What a build gives: program, library, Python module, as far as they are there."""
     root = Path(plan.tree)
     built = root / plan.build_dir
-    wanted = (built / "tools" / "caffe", built / "lib" / "libcaffe.so", root / "python" / "caffe" / "_caffe.so")
+    wanted = (built / "tools" / PROGRAM, built / "lib" / "libcaffe.so", root / "python" / "caffe" / MODULE)
     return tuple(path for path in wanted if path.exists())
 
 
 def require_built(plan: Plan) -> None:
-    """Raise ``NotBuilt`` for a tree in which nothing is built yet."""
+    """Raise ``NotBuilt`` for a tree in which nothing is built yet; ``Busy`` where another caffeup is about to."""
     if not products(plan):
         root = Path(plan.tree)
-        raise _not_built(root, "build" if (root / FOLDER / "plan.json").is_file() else "up")
+        raise not_built(root, "build" if (root / FOLDER / "plan.json").is_file() else "up")
 
 
-def _not_built(root: Path, command: str) -> NotBuilt:
+def not_built(root: Path, command: str) -> CaffeupError:
+    """What to raise where nothing is built in the tree; a command that builds it would be refused while another is at work."""
+    who = at_work(root)
+    if who:
+        return busy(root, f"{who}; nothing is built yet")
     return NotBuilt(
         f"Nothing is built in {root} yet.", advice="This builds it:", commands=(f"caffeup {command} {shlex.quote(str(root))}",)
     )

@@ -10,7 +10,9 @@ from caffeup.cli import options
 
 
 def doctor(
-    tree: Annotated[str, typer.Argument(help="A tree to be looked at too.")] = "",
+    tree: Annotated[
+        str, typer.Argument(help="A tree to be looked at too; the one in or below the current folder where there is just one.")
+    ] = "",
     prefix: options.Prefix = None,
     json: options.Json = False,
 ) -> None:
