@@ -5,18 +5,22 @@ from __future__ import annotations
 import ast
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
-from caffeup.cli.main import main
+from caffeup.cli.main import app, main
 from caffeup.cli.show_explanation import explanation
 from caffeup.diagnose.context import Context
 from caffeup.diagnose.example import example
 from caffeup.diagnose.explain import explain, explained, proposed, titles
 from caffeup.facts.load import load_facts
 from caffeup.gpu.trouble import TROUBLES
+from caffeup.model.explanation import Explained
 
 FACTS = load_facts()
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "caffeup"
@@ -42,6 +46,8 @@ def ids_in(path: Path) -> Iterator[str]:
             for keyword in node.keywords:
                 if keyword.arg in {"id", "id_", "name"}:
                     yield from constants(keyword.value)
+        if path.parent.name == "net" and called in {"add", "_refuse"} and node.args:
+            yield from constants(node.args[called == "_refuse"])
         if path.name == "checks.py" and called == "_one":
             yield from (f"gpu-{name}" for name in constants(node.args[1]))
         if called in MAKERS and len(node.args) > MAKERS[called]:
@@ -57,7 +63,9 @@ def test_the_ids_are_found_in_the_code() -> None:
     assert {"missing-needed", "gpu-dropped", "tree-crlf", "patch-anchor-missing", "cudnn-disagree", "gpu-lost"} <= set(SHOWN)
 
 
-@pytest.mark.parametrize("name", [*SHOWN, *(one.id for one in TROUBLES.values()), "log.unknown", "log.stopped", "log.flooded", "verify-program"])
+@pytest.mark.parametrize(
+    "name", [*SHOWN, *(one.id for one in TROUBLES.values()), "log.unknown", "log.stopped", "log.flooded", "verify-program"]
+)
 def test_every_id_in_the_code_is_explained(name: str) -> None:
     """A new finding needs a row in facts/findings.toml."""
     assert explain(name, FACTS, Context()) is not None
@@ -97,6 +105,18 @@ def test_a_symptom_is_shown_as_a_line_and_not_as_an_expression(fix: object) -> N
 )
 def test_an_expression_as_a_line(pattern: str, line: str) -> None:
     assert example(pattern) == line
+
+
+@pytest.mark.parametrize("row", FACTS.explained, ids=lambda row: row.id)
+def test_the_commands_of_a_row_exist(row: Explained) -> None:
+    for command in row.commands:
+        words = shlex.split(command.partition(" > ")[0])
+        group: Any = typer.main.get_command(app)
+        if words.pop(0) == "caffeup":
+            while words and hasattr(group, "commands"):
+                group = group.commands[words.pop(0)]
+            if not hasattr(group, "commands"):
+                group.make_context(command, words)
 
 
 def test_a_row_may_stand_for_a_family() -> None:
