@@ -48,7 +48,7 @@ def read_by_make(text: str, keys: tuple[str, ...], folder: Path) -> dict[str, st
     (folder / "Makefile.config").write_text(text)
     lines = [
         "include Makefile.config",
-        *(f"export ASKED_{at} := $({key})" for at, key in enumerate(keys)),
+        *(f"export ASKED_{at} := $({key.removeprefix('export ')})" for at, key in enumerate(keys)),
         "all:",
         "\t@env -0",
         "",
