@@ -26,6 +26,7 @@ FACTS = load_facts()
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "caffeup"
 MAKERS = {"conflict": 0, "note": 0, "_finding": 0, "_refusal": 0, "refuse": 0, "_problem": 1, "_suspect": 0}
 """Functions that make a finding, and the place of its id among their arguments."""
+PROGRAM: Any = typer.main.get_command(app)
 ALL = [name for name, _ in titles(FACTS)]
 
 
@@ -111,7 +112,7 @@ def test_an_expression_as_a_line(pattern: str, line: str) -> None:
 def test_the_commands_of_a_row_exist(row: Explained) -> None:
     for command in row.commands:
         words = shlex.split(command.partition(" > ")[0])
-        group: Any = typer.main.get_command(app)
+        group = PROGRAM
         if words.pop(0) == "caffeup":
             while words and hasattr(group, "commands"):
                 group = group.commands[words.pop(0)]
