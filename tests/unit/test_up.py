@@ -108,6 +108,8 @@ def test_everything_then_nothing_then_only_what_changed(tiny: Path) -> None:
     source.write_text(source.read_text() + "\n// touched\n")
     _, ui = go(tiny)
     assert states(ui)["build"] == states(ui)["test"] == "done"
+    name = str(source.relative_to(tiny))
+    assert [text for text in ui.said if text.startswith("build again") and name in text], "and why"
 
 
 class AfterAnUpgrade(OnDebian):

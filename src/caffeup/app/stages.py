@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -53,18 +53,35 @@ class Stages:
         yield said.append
         self._end(StageOutcome(name=name, state="done", seconds=time.monotonic() - begun, summary=said[-1] if said else ""))
 
-    def once(self, name: str, key: str, work: Callable[[], StageOutcome], *, still_there: Callable[[], bool]) -> StageOutcome:
-        """A stage that runs unless it was completed for the same inputs and its products are still there."""
+    def once(
+        self,
+        name: str,
+        key: str,
+        work: Callable[[], StageOutcome],
+        *,
+        still_there: Callable[[], bool],
+        parts: Optional[Mapping[str, str]] = None,
+        more: Callable[[str], str] = lambda _: "",
+    ) -> StageOutcome:
+        """A stage that runs unless it was completed for the same inputs and its products are still there.
+
+        ``parts`` is what the key is made of: where the stage was done before, what differs is told, with ``more`` of it.
+        """
         record = next((one for one in self.state.stages if one.name == name), None)
         if record is not None and record.key == key and still_there():
             outcome = msgspec.structs.replace(record.outcome, state="unchanged", seconds=0.0)
         else:
+            if record is not None and parts is not None:
+                changed = [part for part, value in parts.items() if record.parts.get(part, value) != value]
+                why = ", ".join(f"{part}{more(part)}" for part in changed) if record.key != key else "what was built is gone"
+                if why:
+                    self._ui.say(f"{name} again: {why}")
             self._ui.begin(name)
             self.forget(name)
             begun = time.monotonic()
             outcome = msgspec.structs.replace(work(), name=name, seconds=time.monotonic() - begun)
             kept = tuple(one for one in self.state.stages if one.name != name)
-            self.update(stages=(*kept, StageRecord(name=name, key=key, outcome=outcome)))
+            self.update(stages=(*kept, StageRecord(name=name, key=key, outcome=outcome, parts=dict(parts or {}))))
         return self._end(outcome)
 
     def forget(self, name: str) -> None:

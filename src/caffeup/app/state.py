@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shlex
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
@@ -34,6 +35,8 @@ class StageRecord(Value):
     key: str
     """Digest of everything the stage depends on."""
     outcome: StageOutcome
+    parts: dict[str, str] = msgspec.field(default_factory=dict)
+    """What the key was made of, by names for people: what differs is why the stage runs again."""
 
 
 class State(Value):
@@ -63,20 +66,29 @@ def save_state(root: Path, state: State) -> None:
 def source_stamp(root: Path) -> str:
     """A digest of name, size and time of every file that is not a product: tells a touched tree from an untouched one."""
     digest = sha256()
+    for path, status in _sources(root):
+        digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def newer_than(root: Path, product: Path) -> tuple[str, ...]:
+    """The files of the tree that were written after a product of it, and so make it stale."""
+    try:
+        made = product.stat().st_mtime_ns
+    except OSError:
+        return ()
+    return tuple(path for path, status in _sources(root) if status.st_mtime_ns > made and stat.S_ISREG(status.st_mode))
+
+
+def _sources(root: Path) -> Iterator[tuple[str, os.stat_result]]:
     for folder, names, files in os.walk(root):
         names[:] = sorted(name for name in names if name not in _BUILT and not name.endswith(("_release", "_debug", ".egg-info")))
         for name in sorted(files):
             if name.endswith((".so", ".pyc", "_pb2.py", ".o", ".testbin")):
                 continue
             path = os.path.join(folder, name)  # noqa: PTH118  # thousands of files: Path objects take longer than the stat
-            try:
-                status = os.lstat(path)
-            except OSError:
-                continue
-            digest.update(
-                f"{os.path.relpath(path, root)}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape")
-            )
-    return digest.hexdigest()
+            with suppress(OSError):
+                yield os.path.relpath(path, root), os.lstat(path)
 
 
 def require_own_folder(root: Path) -> None:

@@ -16,7 +16,7 @@ from caffeup.app.obtain import Wanted, look_ahead, obtain, resolve
 from caffeup.app.planning import Planned, read_plan
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages, digest
-from caffeup.app.state import FOLDER, exclusive, source_stamp
+from caffeup.app.state import FOLDER, exclusive, newer_than, source_stamp
 from caffeup.app.treework import build_of, environment, keep_plan, products, require_buildable, verify_tree
 from caffeup.app.ui import Ui
 from caffeup.app.words import in_short, plan_in_short, tests_in_short
@@ -33,6 +33,9 @@ from caffeup.model.tree import Tree
 from caffeup.patch import engine
 from caffeup.render import render_config
 from caffeup.source.catalogue import known_failure
+
+SOURCES = "files of the tree were written, or removed"
+SHOWN = 3
 
 
 class Up:
@@ -130,8 +133,21 @@ class Up:
         root, plan = planned.root, planned.plan
         key = self._configure(planned)
         build = build_of(self._session, plan, planned.machine)
-        built = digest(key, source_stamp(root), plan.compiler, to_json(plan.make_env))
-        self._stages.once("build", built, lambda: self._build(build), still_there=lambda: _library(plan))
+        parts = {
+            "what caffeup puts into the tree changed": key,
+            SOURCES: source_stamp(root),
+            "another compiler": plan.compiler,
+            "another environment for make": digest(to_json(plan.make_env)),
+        }
+        built = digest(*parts.values())
+        self._stages.once(
+            "build",
+            built,
+            lambda: self._build(build),
+            still_there=lambda: _library(plan) is not None,
+            parts=parts,
+            more=lambda part: _newer(root, plan) if part == SOURCES else "",
+        )
         tests = self._test(build, planned.tree, built)
         module = root / "python" / "caffe" / "_caffe.so"
         if plan.python:
@@ -234,8 +250,16 @@ def _has_git(machine: Machine) -> bool:
     return any(program.name == "git" for program in machine.programs)
 
 
-def _library(plan: Plan) -> bool:
-    return any((Path(plan.tree) / plan.build_dir / "lib").glob("libcaffe.so*"))
+def _library(plan: Plan) -> Optional[Path]:
+    return next(iter(sorted((Path(plan.tree) / plan.build_dir / "lib").glob("libcaffe.so*"))), None)
+
+
+def _newer(root: Path, plan: Plan) -> str:
+    """Which files made it stale: ``: src/caffe/net.cpp, src/caffe/blob.cpp and 3 more``."""
+    library = _library(plan)
+    names = newer_than(root, library) if library is not None else ()
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f": {', '.join(names[:SHOWN])}{more}" if names else ""
 
 
 def _patched_in_short(entries: tuple[PatchEntry, ...]) -> str:
