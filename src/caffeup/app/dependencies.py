@@ -10,11 +10,13 @@ from caffeup.app.missing import to_install
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages
 from caffeup.app.ui import Ui
+from caffeup.app.unpacking import unpack_missing
 from caffeup.deps.install import install
 from caffeup.deps.system import InstallPlan
 from caffeup.errors import CaffeupError, DependencyError
 from caffeup.model.machine import Machine
 from caffeup.model.plan import Plan
+from caffeup.plan.case import USER
 from caffeup.plan.packages import required
 
 
@@ -26,6 +28,8 @@ def install_missing(
     What only adds something (pycaffe's extras, ccache) never stops the run.
     """
     rows = only or plan.packages
+    if plan.request.deps == USER:
+        return unpack_missing(session, ui, stages, machine, plan, rows)
     needed = set(only or required(plan))
     wanted = to_install(session, machine, plan, rows)
     if not wanted.packages and not needed:

@@ -14,6 +14,7 @@ from caffeup.app.missing import told_together
 from caffeup.app.obtain import resolve
 from caffeup.app.planning import Planned, plan_for
 from caffeup.app.session import Session, find_tree
+from caffeup.app.unpacking import half_unpacked, with_unpacked
 from caffeup.detect.cudnn import agree
 from caffeup.errors import CaffeupError
 from caffeup.facts.tables import Facts
@@ -42,7 +43,7 @@ def examine(session: Session, named: str, request: Request, live: Optional[Live]
     else:
         machine = session.machine(request.prefixes, request.python, request.cuda)
         plan, found = _machine_alone(session, machine, request)
-    more = [*found, *half_laid_out(session), *_build_needs(plan), *_cudnn(machine)]
+    more = [*found, *half_laid_out(session), *half_unpacked(session), *_build_needs(plan), *_cudnn(machine)]
     if machine.graphics.state is GpuState.NONE:
         more.append(_no_gpu(machine))
     else:
@@ -63,7 +64,9 @@ def _tree_here() -> Optional[Path]:
 
 def _machine_alone(session: Session, machine: Machine, request: Request) -> tuple[Plan, tuple[Finding, ...]]:
     """As for a usual tree; of its plan only what stands in the way, and what is missing."""
-    plan = told_together(session, machine, session.plan(machine, resolve(request, session.facts).assumed, request))
+    tree = resolve(request, session.facts).assumed
+    machine, plan = with_unpacked(session, machine, tree, session.plan(machine, tree, request))
+    plan = told_together(session, machine, plan)
     missing = (one for one in plan.notes if one.id.startswith(("missing-", "cuda-wheels")))
     return plan, (*machine.findings, *plan.conflicts, *missing)
 

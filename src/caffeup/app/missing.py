@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Optional
 
@@ -13,6 +14,7 @@ from caffeup.errors import CannotBuild, DependencyError
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.machine import Machine, Python
 from caffeup.model.plan import Plan
+from caffeup.plan.case import USER
 from caffeup.plan.packages import required
 
 _IDS = ("missing-library", "missing-python-part", "library-incomplete")
@@ -20,7 +22,11 @@ _IDS = ("missing-library", "missing-python-part", "library-incomplete")
 
 def to_install(session: Session, machine: Machine, plan: Plan, rows: Sequence[str]) -> InstallPlan:
     """Packages for these rows, for the Python that the plan has chosen."""
-    return install_plan(machine.system, rows, session.facts, _python(machine, plan))
+    wanted = install_plan(machine.system, rows, session.facts, _python(machine, plan))
+    if wanted.allowed or not wanted.manager or not session.facts.distros.manager_named(wanted.manager).unpack_with:
+        return wanted
+    command = shlex.join(["caffeup", "up", plan.request.source, "--deps", USER])
+    return msgspec.structs.replace(wanted, otherwise=command)
 
 
 def told_together(session: Session, machine: Machine, plan: Plan) -> Plan:
@@ -79,6 +85,8 @@ def _remedies(wanted: InstallPlan) -> tuple[Remedy, ...]:
     found = [Remedy(text=text, commands=(*wanted.first, wanted.command))]
     if not wanted.command:
         found = [Remedy(text=wanted.why_not)] if wanted.why_not else []
+    if wanted.otherwise:
+        found.append(Remedy(text="or without root, in your data folder", commands=(wanted.otherwise,), by_caffeup=True))
     return (*found, *(Remedy(text=one.why, commands=one.commands) for one in wanted.unavailable))
 
 

@@ -8,6 +8,7 @@ from typing import Optional, TypeVar
 import msgspec
 
 from caffeup.app.session import Session, find_tree, remembered_request
+from caffeup.app.unpacking import with_unpacked
 from caffeup.errors import SourceError, UsageError
 from caffeup.model.base import SCHEMA, ComputeCapability, from_json
 from caffeup.model.machine import Machine
@@ -34,7 +35,8 @@ def plan_for(session: Session, named: str, given: Request, *, root: Optional[Pat
     request = merged(remembered_request(root), given)
     machine = session.machine(request.prefixes, request.python, request.cuda)
     tree = session.tree(root)
-    return Planned(root, machine, tree, session.plan(machine, tree, request))
+    machine, plan = with_unpacked(session, machine, tree, session.plan(machine, tree, request))
+    return Planned(root, machine, tree, plan)
 
 
 def merged(remembered: Request, given: Request) -> Request:

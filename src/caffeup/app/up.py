@@ -19,6 +19,7 @@ from caffeup.app.stages import Stages, digest
 from caffeup.app.state import FOLDER, exclusive, newer_than, source_stamp
 from caffeup.app.treework import build_of, environment, keep_plan, products, require_buildable, verify_tree
 from caffeup.app.ui import Ui
+from caffeup.app.unpacking import with_unpacked
 from caffeup.app.words import in_short, plan_in_short, tests_in_short
 from caffeup.build.run import Build
 from caffeup.build.runtest import run_tests, tests_log
@@ -52,7 +53,7 @@ class Up:
         machine = self._session.machine(self._request.prefixes, self._request.python, self._request.cuda)
         wanted = look_ahead(self._session, self._ui, self._request)
         tree = self._session.tree(wanted.folder) if wanted.here else wanted.assumed
-        plan = self._session.plan(machine, tree, self._request)
+        machine, plan = with_unpacked(self._session, machine, tree, self._session.plan(machine, tree, self._request))
         if wanted.needs_git and not _has_git(machine):
             plan = without_git(plan)
         ahead = [word for word, absent in (("the tree is", not wanted.here), ("the packages are", bool(plan.packages))) if absent]
@@ -115,6 +116,8 @@ class Up:
 
     def _plan(self, root: Path, machine: Machine, tree: Tree, given: Optional[Plan]) -> Planned:
         plan = given or self._session.plan(machine, tree, self._request)
+        if given is None:
+            machine, plan = with_unpacked(self._session, machine, tree, plan)
         if plan.packages and given is None:
             machine = install_missing(self._session, self._ui, self._stages, machine, plan)
             plan = self._session.plan(machine, tree, self._request)

@@ -13,6 +13,9 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer every question wi
 Prefix = Annotated[
     Optional[list[str]], typer.Option("--prefix", metavar="DIR", help="A root of hand-built or unpacked libraries (repeatable).")
 ]
+Deps = Annotated[
+    str, typer.Option("--deps", metavar="WHERE", help="user: missing packages go into your data folder; needs no root.")
+]
 Source = Annotated[
     str,
     typer.Argument(help="ssd (default), or another name that --list shows; a git URL, a folder, or an archive."),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from caffeup.model.plan import Request
 
 CHOICES = (
-    "cpu", "no_cudnn", "no_opencv", "arch", "cuda", "python", "blas", "prefix",
+    "cpu", "no_cudnn", "no_opencv", "arch", "cuda", "python", "blas", "prefix", "deps",
     "tf32", "tree_cudnn_conv", "no_auto_depthwise", "replace_depthwise",
 )  # fmt: skip
 """What decides how a tree is built."""
@@ -32,6 +32,7 @@ def make_request(
     python: options.Python = "",
     blas: options.Blas = "",
     prefix: options.Prefix = None,
+    deps: options.Deps = "",
     tf32: options.Tf32 = False,
     tree_cudnn_conv: options.TreeCudnnConv = False,
     no_auto_depthwise: options.NoAutoDepthwise = False,
@@ -50,6 +51,8 @@ def make_request(
         raise UsageError(f"--blas {blas}: choose one of {', '.join(_BLAS)}.")
     _refuse_both("--cpu", cpu, {"--cuda": cuda, "--arch": arch, "--tf32": tf32, "--tree-cudnn-conv": tree_cudnn_conv})
     _refuse_both("--no-cudnn", no_cudnn, {"--tf32": tf32, "--tree-cudnn-conv": tree_cudnn_conv})
+    if deps not in {"", "system", "user"}:
+        raise UsageError(f"--deps {deps}: choose system (the default) or user.")
     return Request(
         source=source or "ssd",
         into=into,
@@ -61,6 +64,7 @@ def make_request(
         python=python,
         blas=blas,
         prefixes=tuple(_prefix(one) for one in prefix or ()),
+        deps=deps,
         tf32=tf32,
         cudnn_conv=not tree_cudnn_conv,
         auto_depthwise=not no_auto_depthwise,

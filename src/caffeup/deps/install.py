@@ -59,8 +59,8 @@ def install(
         raise DependencyError(
             f"{_count(plan.packages)} missing, and caffeup may not install here",
             details=" ".join(plan.packages),
-            advice="This needs root, or sudo without a password:",
-            commands=_commands(plan),
+            advice="This needs root, or sudo without a password" + ("; the last line needs neither:" if plan.otherwise else ":"),
+            commands=(*_commands(plan), *((plan.otherwise,) if plan.otherwise else ())),
         )
     if not ask(f"Install {_count(plan.packages)}?"):
         raise DependencyError("not installed: no consent was given", commands=_commands(plan))

@@ -54,6 +54,8 @@ class InstallPlan(Value, kw_only=True):
     root: bool = False
     sudo: bool = False
     """Whether ``sudo -n`` works."""
+    otherwise: str = ""
+    """The command that does without root, where there is one and nothing may be installed."""
 
     @property
     def allowed(self) -> bool:

@@ -15,6 +15,7 @@ from caffeup.detect.protocs import probe_protocs
 from caffeup.detect.pythons import probe_pythons
 from caffeup.detect.system import probe_system
 from caffeup.detect.toolkits import probe_toolkits
+from caffeup.detect.unpacked import is_unpacked
 from caffeup.facts.tables import Facts
 from caffeup.host import Host
 from caffeup.model.machine import Machine, Missing
@@ -58,5 +59,6 @@ def detect(host: Host, facts: Facts, prefixes: tuple[str, ...] = (), python: str
         missing=missing,
         findings=(*graphics_findings, *toolkits.findings, *cudnn.findings, *compilers.findings, *libraries.findings, *mixtures),
         prefixes=prefixes,
+        unpacked=next((one for one in prefixes if is_unpacked(host, one)), ""),
         wheels_root=wheels_root(host, facts, system),
     )

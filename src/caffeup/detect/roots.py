@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, Optional
 
+from caffeup.detect.unpacked import VIA, is_unpacked
 from caffeup.host import Host
 from caffeup.model.machine import System
 
@@ -41,8 +42,9 @@ def user_roots(host: Host, prefixes: Iterable[str], triplet: str) -> tuple[Root,
     """Roots given with --prefix; an unpacked package of a distribution has its files in ``usr/`` below it."""
     below = ("", "/usr/local", "/usr")
     absolute = [prefix for prefix in prefixes if prefix.startswith("/")]
+    said = {prefix: VIA if is_unpacked(host, prefix) else f"--prefix {prefix}" for prefix in absolute}
     return _distinct(
-        host, (_root(host, prefix.rstrip("/") + path, f"--prefix {prefix}", triplet) for prefix in absolute for path in below)
+        host, (_root(host, prefix.rstrip("/") + path, said[prefix], triplet) for prefix in absolute for path in below)
     )
 
 

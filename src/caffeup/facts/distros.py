@@ -50,6 +50,8 @@ class Manager(Value, kw_only=True):
     """What a person runs as root, joined with ``&&``; the packages follow the last."""
     refresh: tuple[str, ...] = ()
     """What a person runs when a package is not found."""
+    unpack_with: tuple[str, ...] = ()
+    """Packages with the tools that unpacked packages are made to work with; empty: caffeup unpacks none of this manager."""
     source: tuple[str, ...]
 
 
@@ -85,6 +87,8 @@ class DistroFile(Value, kw_only=True):
     repository: tuple[Repository, ...] = ()
     manager: tuple[Manager, ...] = ()
     guard: tuple[Guard, ...] = ()
+    keep_out: tuple[Guard, ...] = ()
+    """What is never unpacked beside the system's own."""
     trouble: tuple[Trouble, ...] = ()
 
     def distro_of(self, distro: str, like: tuple[str, ...]) -> Optional[Distro]:

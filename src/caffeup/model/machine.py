@@ -263,6 +263,8 @@ class Machine(Value, kw_only=True):
     missing: tuple[Missing, ...] = ()
     findings: tuple[Finding, ...] = ()
     prefixes: tuple[str, ...] = ()
-    """Roots given with --prefix, in order."""
+    """Roots given with --prefix, in order, and last the one with unpacked packages."""
+    unpacked: str = ""
+    """The one of ``prefixes`` into which caffeup unpacked the distribution's packages; empty: none."""
     wheels_root: str = ""
     """Where CUDA from NVIDIA's wheels lies, or would be laid out; empty: they are not made for such a machine."""

@@ -38,6 +38,8 @@ class Request(Value, kw_only=True):
     """Executable of the Python to build pycaffe for; ``none``: no pycaffe."""
     blas: str = ""
     prefixes: tuple[str, ...] = ()
+    deps: str = ""
+    """Where missing packages go: ``system``, as without a word, or ``user``: the user's data folder, without root."""
     jobs: Optional[int] = None
     tf32: bool = False
     auto_depthwise: bool = True

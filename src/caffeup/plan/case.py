@@ -14,6 +14,9 @@ from caffeup.model.machine import Library, Machine, Program, PythonKind, Toolkit
 from caffeup.model.plan import Request
 from caffeup.model.tree import Tree
 
+USER = "user"
+"""The word for packages in the user's own folder (``--deps user``)."""
+
 # Keys of Makefile.config that some old forks set in their Makefile: there only `override` reaches them. Folders of the
 # build are not among them, since the Makefile must go on changing those itself.
 _MAY_OVERRIDE = frozenset(
@@ -95,8 +98,20 @@ class Case:
 
     @property
     def may_install(self) -> bool:
-        """Whether system packages can be installed without asking for a password."""
-        return self.machine.system.root or self.machine.system.sudo
+        """Whether packages can be installed without asking for a password, or unpacked in the user's folder."""
+        return self.machine.system.root or self.machine.system.sudo or self.unpacks
+
+    @property
+    def unpacks(self) -> bool:
+        """Whether missing packages go into the user's folder."""
+        return self.request.deps == USER and bool(self.unpacking_manager)
+
+    @property
+    def unpacking_manager(self) -> str:
+        """The package manager whose packages caffeup unpacks here; empty where it does not."""
+        distros, system = self.facts.distros, self.machine.system
+        distro = distros.distro_of(system.distro, system.distro_like)
+        return distro.manager if distro is not None and distros.manager_named(distro.manager).unpack_with else ""
 
     def again(self, *options: str) -> str:
         """The command that runs caffeup on this source again with other options."""

@@ -34,6 +34,7 @@ from caffeup.plan.run_paths import run_path_lines
 from caffeup.plan.standard import choose_standard
 from caffeup.plan.toolkit import Choice, choose_toolkit
 from caffeup.plan.tree import build_dir, check_tree, tree_lines
+from caffeup.plan.user_deps import check_user_deps
 from caffeup.plan.wheels import machine_with, to_lay_out, told_before
 
 _NOT_IN_CPU_BUILD = "*GPU*:*CuDNN*"
@@ -76,7 +77,8 @@ def make_plan(machine: Machine, tree: Tree, request: Request, facts: Facts) -> P
         *fixes.part.config,
         *run_path_lines(case, whole.run_paths),
     )
-    conflicts = (*check_tree(case), *whole.conflicts)
+    packages = tuple(dict.fromkeys((*whole.packages, *fixes.part.packages)))
+    conflicts = (*check_tree(case), *whole.conflicts, *check_user_deps(case, packages))
     test_filter, tested = _tests(case, gpu=mode.gpu)
     return Plan(
         tree=tree.root,
@@ -94,7 +96,7 @@ def make_plan(machine: Machine, tree: Tree, request: Request, facts: Facts) -> P
         conflicts=tuple(one for one in conflicts if one.id not in request.force),
         notes=(*(_downgraded(one) for one in conflicts if one.id in request.force), *whole.notes),
         lay_out=case.lay_out,
-        packages=tuple(dict.fromkeys((*whole.packages, *fixes.part.packages))),
+        packages=packages,
         compiler=compiler.compiler.path if compiler.compiler is not None else "",
         protoc=protoc.program.path if protoc.program is not None else "",
         python=python.python.executable if python.python is not None and not lacks(python.python) else "",

@@ -87,7 +87,8 @@ def _put_first(best: Program, protobuf: Optional[Library], case: Case, part: Par
     """Make itself gives the PATH to its recipes, so that a plain make finds it too."""
     because = f"{best.path} goes before other protoc on PATH"
     config = [line("export PATH", f"$(CURDIR)/{LINKS}/bin:$(PATH)", because=because, raw=True)]
-    if protobuf is not None and _in_prefix(best, case):
+    unpacked = case.machine.unpacked and best.path.startswith(f"{case.machine.unpacked}/")  # has a run path
+    if protobuf is not None and _in_prefix(best, case) and not unpacked:
         runs = folders(protobuf, case).run_paths
         if runs:
             words = ":".join(f"$(CURDIR)/{one}" if not one.startswith("/") else one for one in runs)
