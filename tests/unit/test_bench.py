@@ -347,10 +347,36 @@ class TestBench:
         assert row.gpu is not None
         assert (row.gpu.clock_mhz, row.gpu.temperature) == (1755, 44)
         assert any("process 5000 of me (python train.py)" in line for line in report.disturbed)
+        assert "process 5000 was on the GPU while it was measured: 300 MiB" in report.disturbed
         assert not any("process 77 was on the GPU" in line for line in report.disturbed)
         assert "'GPU-00000000'" in calls(root)[0]
         assert "'gpu'" in calls(root)[0]
         assert live.closed == 1
+
+    def test_one_of_ours_that_the_driver_still_lists_disturbs_nothing(
+        self, tmp_path: Path, net: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(bench_run, "_EVERY", 0.0)
+        root = built_tree(tmp_path / "tree", gpu=True, sleep=0.3)
+
+        class Leaving(FakeLive):
+            """The driver lists the program from its start on, also when it has gone."""
+
+            looks = 0
+
+            def reading(self) -> Any:
+                self.looks += 1
+                if self.looks == 3:
+                    self.change(card(used=500 * MIB, listed=[listed(77, 400)]))
+                if self.looks > 6:
+                    self.processes.pop(77, None)
+                return super().reading()
+
+        live = Leaving(card(), processes=(process(77, parent=4000),))
+        report = measured(root, live, net=net, variants=("group", "depthwise"), iterations=1)
+        assert live.looks > 7
+        assert report.rows[0].memory_bytes == 400 * MIB
+        assert report.disturbed == ()
 
     def test_a_gpu_that_is_named(self, tmp_path: Path, net: str) -> None:
         root = built_tree(tmp_path / "tree", gpu=True)

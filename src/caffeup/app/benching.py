@@ -80,7 +80,7 @@ def bench(session: Session, tree: str, wish: Wish, progress: Progress, live: Opt
         rows = rounds.go()
         if rounds.stopped and all(row.forward is None for row in rows):
             raise KeyboardInterrupt
-        after = disturbances(session, looker, device, load=False)
+        after = disturbances(session, looker, device, ours=rounds.ours)
     every = [*found.depthwise, *found.others]
     return BenchReport(
         tree=str(site.root),
@@ -176,13 +176,19 @@ class Rounds:
             self._progress.close()
         return tuple(turn.finished() for turn in self._turns)
 
+    @property
+    def ours(self) -> frozenset[int]:
+        """Processes that ran for this: the driver may list one for a moment after its end."""
+        return frozenset(pid for turn in self._turns for run in turn.runs for sample in run.samples for pid in sample.ours)
+
     def disturbed(self, rows: Sequence[Row]) -> Iterator[str]:
         """What was seen besides while nets ran."""
-        others_seen: dict[int, Optional[int]] = {}
-        for run in (run for turn in self._turns for run in turn.runs):
-            for other in others(None, run.samples):
-                others_seen[other.pid] = max(others_seen.get(other.pid) or 0, other.memory_bytes or 0)
-        for pid, size in others_seen.items():
+        ours = self.ours
+        seen: dict[int, int] = {}
+        for other in (other for turn in self._turns for run in turn.runs for other in others(None, run.samples)):
+            if other.pid not in ours:
+                seen[other.pid] = max(seen.get(other.pid, 0), other.memory_bytes or 0)
+        for pid, size in seen.items():
             yield f"process {pid} was on the GPU while it was measured: {mib(size) if size else 'memory not told'}"
         for row in rows:
             spread = unsteady(row)
@@ -210,18 +216,18 @@ class Rounds:
             turn.times.append(ran.times)
 
 
-def disturbances(session: Session, looker: Looker, device: Device, *, load: bool = True) -> list[str]:
-    """Who else is at work on what is measured."""
+def disturbances(session: Session, looker: Looker, device: Device, *, ours: Optional[frozenset[int]] = None) -> list[str]:
+    """Who else is at work on what is measured; ``ours``: what ran for this, where it has run."""
     if device.room is None:
         words = (session.host.read_text("/proc/loadavg") or "").split()
         cores = session.host.own.cores
-        if load and words and float(words[0]) > _LOAD * cores:
+        if ours is None and words and float(words[0]) > _LOAD * cores:
             return [f"the machine was at work before: load {words[0]} on {cores} core{'s' if cores != 1 else ''}"]
         return []
-    found = [device.busy] if load and device.busy else []
+    found = [device.busy] if ours is None and device.busy else []
     for gpu in looker.look().gpus:
         if gpu.card.index == device.room.index:
-            found += [sentence(use) for use in gpu.uses if use.kind.computes]
+            found += [sentence(use) for use in gpu.uses if use.kind.computes and use.pid not in (ours or ())]
     return found
 
 

@@ -56,6 +56,8 @@ class Done(Value, kw_only=True):
     before: Optional[Row] = None
     after: Optional[Row] = None
     disturbed: tuple[str, ...] = ()
+    ours: frozenset[int] = frozenset()
+    """Processes that ran for it."""
 
 
 def tune(session: Session, tree: str, wish: TuneWish, progress: Progress, live: Optional[Live] = None) -> TuneReport:
@@ -87,7 +89,7 @@ def tune(session: Session, tree: str, wish: TuneWish, progress: Progress, live: 
         done = Done(data=net.document.data)
         if any(one.changed for one in layers):
             done = _gained(net, layers, can, runner, folder, progress, wish=wish, batch=batch, training=training)
-        after = disturbances(session, looker, device, load=False)
+        after = disturbances(session, looker, device, ours=rounds.ours | done.ours)
     written = _is_faster(done, training=training)
     if written:
         write_file(target, done.data, replace=False)
@@ -165,7 +167,8 @@ def _gained(
     before, after = with_ratios(rounds.go())
     if rounds.stopped:
         raise KeyboardInterrupt
-    return Done(data=data, before=before, after=after, disturbed=tuple(rounds.disturbed((before, after))))
+    disturbed = tuple(rounds.disturbed((before, after)))
+    return Done(data=data, before=before, after=after, disturbed=disturbed, ours=rounds.ours)
 
 
 def _is_faster(done: Done, *, training: bool) -> bool:
