@@ -13,7 +13,7 @@ from typing import Callable, Optional
 
 from caffeup.app.gpus import Looker, absence
 from caffeup.app.netcheck import tree_schema
-from caffeup.app.session import Session, find_tree
+from caffeup.app.session import Session, find_tree, require_tree
 from caffeup.app.treework import last_plan
 from caffeup.bench.caffe_time import Timed, parse_times
 from caffeup.bench.samples import Sample
@@ -78,6 +78,7 @@ def find_site(session: Session, named: str) -> Site:
     except NotBuilt as error:  # somebody else may have built it
         program = _program(root, _PLACES)
         if program is None:
+            require_tree(root)
             raise error from None
     else:
         program = _program(root, (plan.build_dir,))
