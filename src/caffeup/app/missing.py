@@ -23,7 +23,8 @@ _IDS = ("missing-library", "missing-python-part", "library-incomplete")
 def to_install(session: Session, machine: Machine, plan: Plan, rows: Sequence[str]) -> InstallPlan:
     """Packages for these rows, for the Python that the plan has chosen."""
     wanted = install_plan(machine.system, rows, session.facts, _python(machine, plan))
-    if wanted.allowed or not wanted.manager or not session.facts.distros.manager_named(wanted.manager).unpack_with:
+    may = wanted.allowed and plan.request.deps != USER
+    if may or not wanted.manager or not session.facts.distros.manager_named(wanted.manager).unpack_with:
         return wanted
     command = shlex.join(["caffeup", "up", plan.request.source, "--deps", USER])
     return msgspec.structs.replace(wanted, otherwise=command)
@@ -76,18 +77,26 @@ def _finding(session: Session, machine: Machine, plan: Plan, rows: Sequence[str]
         severity=severity,
         title=f"{many} {what} {verb} missing",
         evidence=seen,
-        remedies=_remedies(to_install(session, machine, plan, rows)),
+        remedies=_remedies(to_install(session, machine, plan, rows), unpacks=plan.request.deps == USER),
     )
 
 
-def _remedies(wanted: InstallPlan) -> tuple[Remedy, ...]:
+def _remedies(wanted: InstallPlan, *, unpacks: bool) -> tuple[Remedy, ...]:
+    if unpacks and wanted.otherwise:
+        text = "caffeup unpacks them in your data folder, after a question"
+        return (Remedy(text=text, commands=(wanted.otherwise,), by_caffeup=True), *_elsewhere(wanted))
     text = "install them (caffeup up does, after a question)" if wanted.allowed else "install them"
     found = [Remedy(text=text, commands=(*wanted.first, wanted.command))]
     if not wanted.command:
         found = [Remedy(text=wanted.why_not)] if wanted.why_not else []
     if wanted.otherwise:
         found.append(Remedy(text="or without root, in your data folder", commands=(wanted.otherwise,), by_caffeup=True))
-    return (*found, *(Remedy(text=one.why, commands=one.commands) for one in wanted.unavailable))
+    return (*found, *_elsewhere(wanted))
+
+
+def _elsewhere(wanted: InstallPlan) -> tuple[Remedy, ...]:
+    """Ways to what is not among the distribution's packages."""
+    return tuple(Remedy(text=one.why, commands=one.commands) for one in wanted.unavailable)
 
 
 def _python(machine: Machine, plan: Plan) -> Optional[Python]:
