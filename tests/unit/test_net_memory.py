@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from caffeup.app.net_memory import Asked, measure
+from caffeup.app.net_memory import Asked, measure, room_of
 from caffeup.errors import UsageError
+from caffeup.model.gpus import Room
 from caffeup.model.net_model import MemoryReport, PhaseMemory
 from caffeup.net.make.detector import Order
 from caffeup.net.make.mobilenet import mobilenet_ssd
@@ -221,3 +222,16 @@ def test_sizes_that_are_none_and_phases_without_data(tmp_path: Path) -> None:
 def test_a_phase_that_is_asked_for(tmp_path: Path) -> None:
     found = asked(tmp_path, INPUT + layer("r", "ReLU", "data", "r"), phase="TRAIN")
     assert [one.phase for one in found.phases] == ["TRAIN"]
+
+
+def test_the_gpu_that_is_meant() -> None:
+    rooms = [
+        Room(index=0, uuid="a", name="A", memory_free=5, barred="prohibited"),
+        Room(index=1, uuid="b", name="B", memory_free=2),
+        Room(index=2, uuid="c", name="C", memory_free=3),
+        Room(index=3, uuid="d", name="D", memory_free=9, hidden=True),
+    ]
+    assert room_of(rooms, "").label == "2"
+    assert room_of(rooms, "1").label == "1"
+    with pytest.raises(UsageError, match="no GPU 7"):
+        room_of(rooms, "7")

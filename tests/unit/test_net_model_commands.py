@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from caffeup.app import net_compare
-from caffeup.cli.main import app
+from caffeup.cli.main import main
 from caffeup.errors import NoRoom, VerifyFailed
 from caffeup.model.net_model import Difference
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["net", *arguments])
-    return result.exit_code, result.stdout, result.stderr
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(["net", *arguments])
+    return code, out.getvalue(), err.getvalue()
 
 
 @pytest.fixture(scope="module")

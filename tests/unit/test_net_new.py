@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from caffeup.app.net_models import KINDS, new_net, ordered
 from caffeup.app.netcheck import known_schema
-from caffeup.cli.main import app
+from caffeup.cli.main import main
 from caffeup.errors import UsageError
 from caffeup.net.caffemodel import read_model
 from caffeup.net.check import check
@@ -126,16 +125,14 @@ def test_weights_by_chance_fit_and_are_the_same_for_the_same_seed(tmp_path: Path
         (("mobilenet-ssd", "--json"), "--json needs -o"),
     ],
 )
-def test_what_cannot_be_made(arguments: tuple[str, ...], words: str) -> None:
-    result = CliRunner().invoke(app, ["net", "new", *arguments])
-    assert result.exit_code == 2
-    assert words in result.output
+def test_what_cannot_be_made(arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["net", "new", *arguments]) == 2
+    assert words in capsys.readouterr().err
 
 
-def test_the_net_alone_is_on_stdout(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["net", "new", "mobilenet-ssd", "--size", "64", "--model", str(tmp_path / "m")])
-    assert result.exit_code == 0
-    assert result.stdout == spelled(mobilenet_ssd(Order(21, 64)))
+def test_the_net_alone_is_on_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["net", "new", "mobilenet-ssd", "--size", "64", "--model", str(tmp_path / "m")]) == 0
+    assert capsys.readouterr().out == spelled(mobilenet_ssd(Order(21, 64)))
 
 
 def test_an_output_that_is_there_stays(tmp_path: Path) -> None:

@@ -216,11 +216,12 @@ def _free(asked: Asked, session: Session) -> tuple[str, Optional[int], str]:
             raise absent
         return "", None, absent.brief
     rooms = all_rooms(snapshot)
-    room = _room(rooms, asked.gpu)
+    room = room_of(rooms, asked.gpu)
     return f"GPU {room.label} ({room.name})", room.memory_free, f"GPU {room.label} does not tell how much memory is free."
 
 
-def _room(rooms: Sequence[Room], wanted: str) -> Room:
+def room_of(rooms: Sequence[Room], wanted: str) -> Room:
+    """The GPU, or the part of one, that is meant: the one named, else the one with most room."""
     if not wanted:
         return max(rooms, key=lambda room: (not room.hidden and not room.barred, room.memory_free or 0))
     found = next((room for room in rooms if room.label == wanted), None)
