@@ -22,7 +22,7 @@ from caffeup.cli.failure import code_for
 from caffeup.cli.main import main
 from caffeup.cli.request import make_request
 from caffeup.cli.terminal import Terminal
-from caffeup.errors import BuildFailed, CaffeupError, UsageError
+from caffeup.errors import BuildFailed, CaffeupError, SourceError, UsageError
 from caffeup.model.base import from_json
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.machine import Machine
@@ -187,6 +187,20 @@ class TestOnABareMachine:
 def test_the_doctor_is_content_with_a_machine_that_has_all(capsys: Captured) -> None:
     assert main(["doctor"]) == 0
     assert "missing" not in capsys.readouterr().out
+
+
+def test_a_name_of_the_catalogue_is_no_folder_and_the_way_to_its_plan_is_told(capsys: Captured) -> None:
+    assert main(["plan", "ssd"]) == SourceError.exit_code
+    assert "caffeup up ssd --dry-run" in capsys.readouterr().err
+    assert main(["plan", "nowhere"]) == SourceError.exit_code
+    assert "--dry-run" not in capsys.readouterr().err
+
+
+def test_only_what_can_be_a_conflict_can_be_forced(tiny: Path, capsys: Captured) -> None:
+    assert main(["plan", str(tiny), "--force", "compiler-too-neww"]) == UsageError.exit_code
+    assert "compiler-too-new" in capsys.readouterr().err
+    assert main(["plan", str(tiny), "--force", "nonsense"]) == UsageError.exit_code
+    assert main(["plan", str(tiny), "--force", "gpu-dropped"]) == 0, "also where it is none here"
 
 
 def test_configure_to_stdout_touches_nothing(tiny: Path, capsys: Captured) -> None:

@@ -259,7 +259,7 @@ def test_a_transaction_that_is_not_understood_is_refused(home: Path) -> None:
 
     work = Work(
         host=apt,  # type: ignore[arg-type]
-        run=lambda argv, *, timeout, packages=0: weak(apt, argv, timeout=timeout, packages=packages),
+        run=lambda argv, *, timeout, packages=0: weak(apt, argv, timeout=timeout, packages=packages),  # type: ignore[arg-type]
         ask=lambda _: True,
         free_bytes=lambda _: 1 << 40,
         progress=silent,

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from packaging.version import Version
 
+from caffeup.app.words import plan_in_short
 from caffeup.model.base import from_json, to_json
 from caffeup.model.finding import Finding, Severity
 from caffeup.model.machine import Machine, PythonKind, System
@@ -539,6 +540,16 @@ def test_an_arch_without_cuda_is_said_to_have_no_effect(wishes: dict[str, Any]) 
     assert not made.gpu
     said = next(one for one in made.notes if one.id == "arch-not-used")
     assert said.title == "--arch 8.6,9.0 has no effect: this is a build without CUDA"
+    assert "caffeup up ssd --cuda wheels --arch 8.6,9.0" in [command for way in said.remedies for command in way.commands]
+
+
+def test_of_a_tree_that_is_not_here_nothing_is_said_as_if_it_had_been_read() -> None:
+    bare = machine(libraries=())
+    keys = tuple(key for key in KEYS if key != "USE_HDF5")
+    for seen in (True, False):
+        made = plan(bare, tree(seen=seen, config_keys=keys))
+        assert any("this tree's" in one.why for one in made.notes) is seen
+        assert ("others may come" in plan_in_short(made, tree(seen=seen))) is not seen
 
 
 def test_nothing_is_said_of_an_arch_that_nobody_asked_for_or_that_is_built_for() -> None:

@@ -187,3 +187,7 @@ def test_why_not() -> None:
 def test_why_not_in_a_cpu_build() -> None:
     here = machine()
     assert "without CUDA" in why_not(plan(here), here, FACTS, cc("8.6"))[0]
+    assert "--cuda wheels --arch 8.6" in why_not(plan(here), here, FACTS, cc("8.6"))[-1], "a way out"
+    unable = machine(wheels_root="")
+    assert "CUDA toolkit, 11.1" in why_not(plan(unable), unable, FACTS, cc("8.6"))[-1]
+    assert len(why_not(plan(here), here, FACTS, cc("77.7"))) == 2

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from packaging.version import Version
 
+from caffeup.app.words import plan_in_short
 from caffeup.model.machine import CudnnHeader, CudnnLibrary, GpuState, Machine, Python, PythonKind, System, Toolkit, ToolkitLayout
 from caffeup.model.plan import Plan, Switch
 from caffeup.plan.packages import required
@@ -374,6 +375,19 @@ def test_a_toolkit_that_is_not_there_is_not_replaced(wish: str) -> None:
     made = plan(machine(RTX_4090, toolkits=(toolkit("12.4"),)), cuda=wish)
     assert ids(made) == {"toolkit-not-found"}
     assert value_of(made, "CUDA_DIR") == ()
+    assert "caffeup up ssd --cuda /usr/local/cuda-12.4" in ways_out(made), "one that is here"
+
+
+def test_where_no_toolkit_is_none_is_said_to_be_there() -> None:
+    made = plan(machine(), cuda="12.9")
+    assert "caffeup up ssd --cuda wheels" in ways_out(made)
+    assert "caffeup up ssd" not in ways_out(made), "it would do the same without what was asked for"
+    assert "for ," not in plan_in_short(made, tree())
+    assert "1 thing stands in the way" in plan_in_short(made, tree())
+
+
+def ways_out(the_plan: Plan) -> tuple[str, ...]:
+    return tuple(command for one in the_plan.conflicts for way in one.remedies for command in way.commands)
 
 
 def test_wheels_without_a_compiler_are_no_toolkit() -> None:

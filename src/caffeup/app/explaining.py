@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from caffeup.app.session import Session
 from caffeup.detect.system import probe_system
 from caffeup.diagnose.context import Context
 from caffeup.diagnose.explain import explain, proposed
 from caffeup.errors import UsageError
+from caffeup.facts.tables import Facts
 from caffeup.model.explanation import Explanation
 
 
@@ -22,6 +25,15 @@ def story(session: Session, name: str) -> Explanation:
             f"There is no finding {name!r}. Perhaps you mean:", commands=tuple(f"caffeup explain {one}" for one in alike)
         )
     raise UsageError(f"There is no finding {name!r}.", advice="All of them:", commands=("caffeup explain",))
+
+
+def require_known(names: Sequence[str], facts: Facts) -> None:
+    """Raise ``UsageError`` for a name that no conflict can have."""
+    for name in names:
+        if explain(name, facts, Context()) is None:
+            alike = proposed(name, facts)
+            hint = f" Perhaps you mean {' or '.join(alike)}." if alike else " Its id stands in brackets where it is shown."
+            raise UsageError(f"--force {name}: there is no such conflict.{hint}", commands=("caffeup explain",))
 
 
 def distribution(session: Session) -> Context:

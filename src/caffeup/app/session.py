@@ -45,6 +45,10 @@ class Session:
         """Every decision."""
         from caffeup.plan.make import make_plan  # noqa: PLC0415
 
+        if request.force:
+            from caffeup.app.explaining import require_known  # noqa: PLC0415
+
+            require_known(request.force, self.facts)
         return make_plan(machine, tree, request, self.facts)
 
 
@@ -64,7 +68,7 @@ def find_tree(named: str) -> Path:
     if named:
         folder = as_path(named)
         if not folder.is_dir():
-            raise SourceError(f"There is no folder {named}.")
+            raise _no_folder(named)
         return folder.absolute()
     here = Path.cwd()
     for folder in (here, *here.parents):
@@ -78,6 +82,19 @@ def find_tree(named: str) -> Path:
             "There are several trees here; name the one you mean.", details="\n".join(str(folder.name) for folder in below)
         )
     raise SourceError("There is no Caffe tree here.", advice="Name its folder, or get one:", commands=("caffeup up",))
+
+
+def _no_folder(name: str) -> SourceError:
+    """A name of the catalogue is no folder, but what is meant can be had."""
+    from caffeup.source.catalogue import named  # noqa: PLC0415
+
+    if named(name.partition("@")[0], load_facts()) is None:
+        return SourceError(f"There is no folder {name}.")
+    return SourceError(
+        f"There is no folder {name}; it is the name of a tree that can be fetched.",
+        advice="What would be done with it, and fetching it:",
+        commands=(f"caffeup up {name} --dry-run", f"caffeup up {name}"),
+    )
 
 
 def remembered_request(root: Path) -> Request:

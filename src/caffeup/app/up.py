@@ -266,7 +266,17 @@ def _newer(root: Path, plan: Plan) -> str:
 
 
 def _patched_in_short(entries: tuple[PatchEntry, ...]) -> str:
-    by_kind: dict[str, int] = {}
-    for entry in entries:
-        by_kind[entry.kind] = by_kind.get(entry.kind, 0) + 1
-    return ", ".join(f"{count} {kind}" for kind, count in sorted(by_kind.items()))
+    """``for 10 fixes: Makefile.config, 6 edits, 1 new file, 24 headers (caffeup patch status)``."""
+    many = {kind: sum(len(one.files) for one in entries if one.kind == kind) for kind in ("file", "shim", "library")}
+    many["edit"] = sum(one.kind == "edit" for one in entries)
+    fixes = len({one.fix for one in entries if one.fix})
+    words = ["Makefile.config"] if any(one.kind == "config" for one in entries) else []
+    for kind, one, more in (
+        ("edit", "edit", "edits"),
+        ("file", "new file", "new files"),
+        ("shim", "header", "headers"),
+        ("library", "stand-in for a library", "stand-ins for libraries"),
+    ):
+        words += [f"{many[kind]} {one if many[kind] == 1 else more}"] if many[kind] else []
+    for_what = f"for {fixes} {'fix' if fixes == 1 else 'fixes'}: " if fixes else ""
+    return f"{for_what}{', '.join(words)} (caffeup patch status)"

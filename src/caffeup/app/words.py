@@ -66,8 +66,12 @@ def plan_in_short(plan: Plan, tree: Tree) -> str:
     words = [f"{tree.fork} tree", "CUDA" if plan.gpu else "CPU-only"]
     if plan.gpu:
         words.append("with cuDNN" if plan.cudnn else "without cuDNN")
-        words.append("for " + ", ".join(str(cc) for cc in plan.sass))
-    words.append(f"{len(plan.fixes)} {_plural(len(plan.fixes), 'fix', 'fixes')}")
+        words += [f"for {', '.join(str(cc) for cc in plan.sass)}"] if plan.sass else []
+    many = len(plan.fixes)
+    words.append(f"{many} {_plural(many, 'fix', 'fixes')}" + ("" if tree.seen else ", others may come when its sources are here"))
+    if plan.conflicts:
+        many = len(plan.conflicts)
+        words.append(f"but {many} {_plural(many, 'thing stands', 'things stand')} in the way")
     return ", ".join(words)
 
 

@@ -37,7 +37,7 @@ from caffeup.cli import run as run_
 
 app = typer.Typer(
     name="caffeup",
-    help="From a bare Linux machine to a Caffe that is built for exactly its GPU, and works.",
+    help="From a bare Linux machine to a Caffe that is built for this machine, tested, and works.",
     rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -55,7 +55,7 @@ def _version(value: bool) -> None:
 def _root(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
 ) -> None:
-    """From a bare Linux machine to a Caffe that is built for exactly its GPU, and works."""
+    """From a bare Linux machine to a Caffe that is built for this machine, tested, and works."""
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:

@@ -193,7 +193,7 @@ def plan(value: Plan) -> Iterator[str]:
         yield ""
         yield "  what the tree needs to compile here"
         yield from table([(fix.id, fix.because) for fix in value.fixes], indent=4)
-    if value.packages:
+    if value.packages and not any(one.id.startswith("missing-") for one in value.notes):  # which name them, with the command
         yield ""
         yield f"  to be installed: {', '.join(value.packages)}"
     if value.notes:

@@ -172,8 +172,8 @@ def _idle(case: Case, sass: set[ComputeCapability]) -> tuple[Finding, ...]:
 def _arch(
     sass: tuple[ComputeCapability, ...], ptx: Optional[ComputeCapability], because: str, notes: tuple[Finding, ...]
 ) -> Arch:
-    words = [str(cc) for cc in sass] + ([f"{ptx}+PTX"] if ptx else [])
+    words = ", ".join([*(str(cc) for cc in sass), *([f"PTX of {ptx}"] if ptx else [])])
     config = (line("CUDA_ARCH", *gencode(sass, ptx), because=because),) if words else ()
     rows = f"gpus.toml#{max(sass)}" if sass else ""
-    part = Part(decisions=(decision("arch", " ".join(words), because, fact=rows),), config=config, notes=notes)
+    part = Part(decisions=(decision("arch", words, because, fact=rows),), config=config, notes=notes)
     return Arch(sass=sass, ptx=ptx, part=part)

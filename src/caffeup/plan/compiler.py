@@ -39,9 +39,9 @@ def choose_compiler(case: Case, toolkit: Optional[Toolkit]) -> Chosen:
         if one is not best
     )
     refused = [fault for one, fault in judged if fault and basename(one.path) == "g++"]
-    because = f"the default one is not used: {refused[0]}" if refused and best.kind == "gcc" else "works"
+    because = f"the default one is not used: {refused[0]}" if refused and best.kind == "gcc" else "it compiles a C++ program"
     if toolkit is not None and not refused:
-        because = f"works, and nvcc of CUDA {toolkit.version} accepts it"
+        because = f"it compiles a C++ program, and nvcc of CUDA {toolkit.version} accepts it"
     word, links = _word(best)
     config = (line("CUSTOM_CXX", word, because=f"{best.kind} {best.version}: {because}"),) if case.reads("CUSTOM_CXX") else ()
     part = Part(

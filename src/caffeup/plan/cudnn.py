@@ -190,7 +190,9 @@ def _on(case: Case, toolkit: Toolkit, best: Pair, rejected: tuple[Alternative, .
         links += place.links
         libraries = (place.name,)
         runs = () if loaded_anyway(library.directory, system) else libraries
-    because = f"header and library agree: {header.directory} ({header.via}), {library.file} {library.version or ''}".rstrip()
+    because = (
+        f"header and library of one release: {header.directory} ({header.via}), {library.file} {library.version or ''}".rstrip()
+    )
     notes = [note("cudnn-needs-gpu", "a net that uses cuDNN does not run without a GPU", _COST)]
     if (
         library.version is not None
@@ -206,7 +208,7 @@ def _on(case: Case, toolkit: Toolkit, best: Pair, rejected: tuple[Alternative, .
         part=Part(
             decisions=(decision("cudnn", str(header.version), because, rejected=rejected),),
             config=(
-                line("USE_CUDNN", "1", because=f"cuDNN {header.version}: header and library agree"),
+                line("USE_CUDNN", "1", because=f"cuDNN {header.version}: header and library of one release"),
                 *_tf32(case, header.version),
             ),
             links=tuple(links),

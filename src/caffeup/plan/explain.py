@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import shlex
+from collections.abc import Iterator
 
 from caffeup.facts.tables import Facts
 from caffeup.model.base import ComputeCapability
 from caffeup.model.machine import Machine
 from caffeup.model.plan import ConfigLine, Decision, Plan
+from caffeup.plan.wheels import WHEELS
 
 
 def explain(plan: Plan, key: str) -> str:
@@ -88,6 +91,7 @@ def why_not(plan: Plan, machine: Machine, facts: Facts, cc: ComputeCapability) -
         return (
             *reasons,
             "this is a build without CUDA: " + next((one.because for one in plan.decisions if one.key == "mode"), ""),
+            *_with_cuda(plan, machine, facts, cc),
         )
     wanted = facts.toolkits_for(cc)
     toolkit = next(
@@ -122,7 +126,22 @@ def why_not(plan: Plan, machine: Machine, facts: Facts, cc: ComputeCapability) -
     return tuple(reasons)
 
 
+def _with_cuda(plan: Plan, machine: Machine, facts: Facts, cc: ComputeCapability) -> Iterator[str]:
+    """What to do for a build with CUDA where this one is without."""
+    if not facts.known(cc):
+        return
+    wheels = facts.cuda_from_wheels(machine.system.arch, machine.system.glibc) if machine.wheels_root else None
+    if any(one.nvcc and not one.missing for one in machine.toolkits):
+        yield f"with the toolkit that is here: caffeup up {shlex.quote(plan.request.source)} --arch {cc}, without --cpu"
+    elif wheels is not None and cc in facts.compute_capabilities(wheels.cuda):
+        command = f"caffeup up {shlex.quote(plan.request.source)} --cuda {WHEELS} --arch {cc}"
+        yield f"caffeup can lay out CUDA {wheels.cuda} from NVIDIA's wheels in your folder: {command}"
+    else:
+        wanted = facts.toolkits_for(cc)
+        yield f"it needs a CUDA toolkit{f', {wanted.words()}' if wanted else ''}"
+
+
 def _decision(one: Decision) -> list[str]:
-    lines = [f"{one.key}: {one.value}", f"  because: {one.because}"]
-    lines += [f"  fact: {one.fact}"] if one.fact else []
-    return lines + [f"  not {other.value}: {other.because}" for other in one.rejected]
+    return [f"{one.key}: {one.value}", f"  because: {one.because}"] + [
+        f"  not {other.value}: {other.because}" for other in one.rejected
+    ]

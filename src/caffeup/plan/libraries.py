@@ -133,7 +133,8 @@ def _required(row: LibraryRow, found: Optional[Library], case: Case) -> Part:
     if row.id == "opencv" and case.request.opencv is Switch.OFF:
         return Part(conflicts=(_opencv_required("Its Makefile has no USE_OPENCV."),))
     if found is None:
-        why = "every build links it" if row.need is Need.ALWAYS else "this tree's Makefile links it"
+        linked = "this tree's Makefile links it" if case.tree.seen else "Caffe's Makefiles link it"
+        why = "every build links it" if row.need is Need.ALWAYS else linked
         return Part(packages=(row.id,), notes=(missing(row, why),))
     value = str(found.version) if found.version else "yes"
     part = Part(

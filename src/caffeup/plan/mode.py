@@ -80,7 +80,11 @@ def _arch_for_nothing(case: Case) -> tuple[Finding, ...]:
     if not case.request.arch:
         return ()
     title = f"--arch {','.join(case.request.arch)} has no effect: this is a build without CUDA"
-    return (note("arch-not-used", title, "Only a CUDA toolkit compiles for a compute capability."),)
+    why = "Only a CUDA toolkit compiles for a compute capability."
+    release, arch = wheels_release(case), ",".join(case.request.arch)
+    text = f"let caffeup lay out CUDA {release.cuda} from NVIDIA's wheels in your folder" if release is not None else ""
+    ways = [remedy(text, case.again("--cuda", WHEELS, "--arch", arch), by_caffeup=True)] if text else []
+    return (note("arch-not-used", title, why, remedies=(*ways, remedy(f"install a CUDA toolkit: {toolkit_to_install(case)}"))),)
 
 
 def no_toolkit(case: Case) -> Finding:

@@ -16,7 +16,7 @@ from caffeup.plan.fitness import Problem, driver_too_old, problems, sass_of
 from caffeup.plan.mode import no_toolkit, toolkit_to_install
 from caffeup.plan.part import Part, conflict, decision, line, note, remedy
 from caffeup.plan.places import LINKS
-from caffeup.plan.wheels import WHEELS, wheels_fit
+from caffeup.plan.wheels import WHEELS, wheels_fit, wheels_release
 
 
 class Choice(Value, kw_only=True):
@@ -81,8 +81,22 @@ def _asked_for(case: Case) -> tuple[Optional[Finding], tuple[Toolkit, ...]]:
         ways = (remedy(f"install a CUDA toolkit: {toolkit_to_install(case)}"),)
         return conflict("wheels-not-for-here", "NVIDIA's wheels are not made for this machine", why, remedies=ways), ()
     there = tuple(Evidence(where=one.root, text=f"CUDA {one.version}, {one.via}") for one in every)
-    ways = (remedy("name a root or a version of a toolkit that is installed", case.again()),)
-    return conflict("toolkit-not-found", f"no CUDA toolkit {wanted!r}", evidence=there, remedies=ways), ()
+    return conflict("toolkit-not-found", f"no CUDA toolkit {wanted!r}", evidence=there, remedies=_instead(wanted, case)), ()
+
+
+def _instead(wanted: str, case: Case) -> tuple[Remedy, ...]:
+    """What can be had in place of a toolkit that is not here."""
+    ways = [remedy(f"take CUDA {one.version}, which is here", case.again("--cuda", one.root)) for one in case.machine.toolkits]
+    release = wheels_release(case)
+    if release is not None and (not case.machine.graphics.gpus or wheels_fit(case)):
+        arch = () if case.machine.graphics.gpus or not case.request.arch else ("--arch", ",".join(case.request.arch))
+        text = f"let caffeup lay out CUDA {release.cuda} from NVIDIA's wheels in your folder"
+        ways.append(remedy(text, case.again("--cuda", WHEELS, *arch), by_caffeup=True))
+    if wanted[:1].isdigit():
+        ways.append(remedy(f"install CUDA {wanted} from NVIDIA"))
+    if case.tree.cpu_only:
+        ways.append(remedy("build without the GPU", case.again("--cpu")))
+    return tuple(ways)
 
 
 def _is_version(toolkit: Toolkit, text: str) -> bool:
