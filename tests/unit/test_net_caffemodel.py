@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from caffeup.app.net_files import open_model, require_free, write_pieces
 from caffeup.errors import DiskError, UsageError
-from caffeup.net import caffemodel
+from caffeup.net import caffemodel, wire
 from caffeup.net.caffemodel import Model, layer_with, new_model, read_model, rewritten
 from caffeup.net.wire import Torn, as_varint, head, message, records, tag, varint
 
@@ -166,6 +166,12 @@ def test_a_file_of_nothing_but_small_things_does_not_fill_the_memory(limit: str,
     )
     with pytest.raises(UsageError):
         read_model(data, "m")
+
+
+def test_a_file_of_nothing_but_small_fields_does_not_take_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "MOST_FIELDS", 3)
+    with pytest.raises(UsageError, match="belongs to no caffemodel"):
+        read_model((tag(10, 0) + b"\0") * 5, "m")
 
 
 @given(st.integers(0, 2**64 - 1))

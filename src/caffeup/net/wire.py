@@ -11,6 +11,8 @@ Buffer = Union[bytes, bytearray, memoryview]
 
 VARINT, EIGHT, LENGTH, FOUR = 0, 1, 2, 5
 """Wire types. Groups (3 and 4) are in no message of Caffe."""
+MOST_FIELDS = 1 << 20
+"""Of one message: a large file of nothing but small fields must not take minutes."""
 _SIZES = {EIGHT: 8, FOUR: 4}
 
 
@@ -40,8 +42,11 @@ class Record(NamedTuple):
 
 def records(data: Buffer, start: int, end: int) -> Iterator[Record]:
     """The fields of the message between two places; ``Torn`` where there is none."""
-    at = start
+    at, many = start, 0
     while at < end:
+        many += 1
+        if many > MOST_FIELDS:
+            raise Torn("it has more fields than any message of Caffe", at)
         tag, body = varint(data, at, end)
         number, kind, value = tag >> 3, tag & 7, 0
         if kind == VARINT:
