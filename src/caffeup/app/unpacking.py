@@ -46,6 +46,8 @@ def unpack_missing(session: Session, ui: Ui, stages: Stages, machine: Machine, p
 
     What only adds something never stops the run.
     """
+    if "git" in rows:
+        raise _no_git()
     needed = required(plan) if rows == plan.packages else rows
     if machine.unpacked:
         if needed:
@@ -106,6 +108,15 @@ def _root(session: Session, machine: Machine, wanted: InstallPlan) -> str:
 
 def _detect(session: Session, machine: Machine, request: Request, root: str) -> Machine:
     return session.machine((*machine.prefixes, root), request.python, request.cuda)
+
+
+def _no_git() -> DependencyError:
+    """git looks for its parts in the system's folders; what needs none can be built all the same."""
+    return DependencyError(
+        "git is missing, and --deps user does not bring it.",
+        advice="Name a tree that comes without git, an archive or a folder; or let somebody with root install git.",
+        commands=("caffeup up brocolli --deps user", "caffeup up --list"),
+    )
 
 
 def _still_missing(machine: Machine, needed: tuple[str, ...]) -> DependencyError:
