@@ -234,7 +234,7 @@ def plan_for(distro: str = "debian", *, root: bool = False, sudo: bool = True) -
 
 def go(machine: Machine, plan: InstallPlan, *, consent: bool = True, free: Optional[int] = 1 << 40) -> Installed:
     def ask(question: str) -> bool:
-        assert machine.ran == []
+        assert not any("--no-install-recommends install" in word and "--print-uris" not in word for word in machine.words())
         machine.asked.append(question)
         return consent
 
@@ -245,7 +245,8 @@ class TestInstall:
     def test_the_order_and_sudo(self) -> None:
         machine = Machine(APT_NEW)
         done = go(machine, plan_for())
-        update, simulate, installed = machine.words()
+        look, update, simulate, installed = machine.words()
+        assert look == simulate
         assert update.startswith("sudo -n env DEBIAN_FRONTEND=noninteractive ")
         assert update.endswith(" update")
         assert "sudo" not in simulate
@@ -253,7 +254,29 @@ class TestInstall:
         assert installed.endswith(" --no-install-recommends install liblmdb-dev libsnappy-dev")
         assert done.transaction.install
         assert machine.announced == 3, "the display counts what the simulation listed"
-        assert len(machine.asked) == 1
+        assert machine.asked == ["Install 3 packages, with all that they need: 0.1 MB to download, 0.4 MB on the disk?"]
+
+    def test_where_the_lists_are_not_here_the_sizes_are_told_before_the_second_question(self) -> None:
+        class WithoutLists(Machine):
+            def __call__(self, argv: tuple[str, ...], *, timeout: float, packages: int = 0) -> Optional[Output]:
+                output = super().__call__(argv, timeout=timeout, packages=packages)
+                fetched = any("update" in one for one in self.ran)
+                return output if fetched else Output(status=100, stderr="E: Unable to locate package liblmdb-dev")
+
+        machine = WithoutLists(APT_NEW)
+        go(machine, plan_for())
+        assert [question.split(",")[0] for question in machine.asked] == ["Fetch the package lists", "Install 3 packages"]
+
+    def test_where_much_more_comes_than_was_told_it_is_asked_again(self) -> None:
+        class Grown(Machine):
+            def __call__(self, argv: tuple[str, ...], *, timeout: float, packages: int = 0) -> Optional[Output]:
+                if "update" in argv:
+                    self.simulated = Output(status=0, stdout=APT_NEW)
+                return super().__call__(argv, timeout=timeout, packages=packages)
+
+        machine = Grown(APT_NEW.replace("cowsay hello libtext", "libtext").replace("3 newly", "1 newly"))
+        go(machine, plan_for())
+        assert len(machine.asked) == 2
 
     def test_root_needs_no_sudo(self) -> None:
         machine = Machine(APT_NEW)
@@ -271,7 +294,7 @@ class TestInstall:
         machine = Machine(APT_NEW)
         with pytest.raises(DependencyError, match="no consent"):
             go(machine, plan_for(), consent=False)
-        assert machine.ran == []
+        assert all("--print-uris" in word for word in machine.words())
 
     @pytest.mark.parametrize(
         ("text", "status", "finding"),
@@ -299,7 +322,7 @@ class TestInstall:
     def test_nothing_to_do_installs_nothing(self) -> None:
         machine = Machine(APT_NOTHING)
         assert go(machine, plan_for()).transaction.empty
-        assert len(machine.ran) == 2
+        assert len(machine.ran) == 3
 
     def test_a_broken_repository_is_a_note_where_the_packages_are_to_be_had(self) -> None:
         done = go(Machine(APT_NEW, update=100), plan_for())
@@ -310,7 +333,7 @@ class TestInstall:
         machine = Machine(APT_NEW)
         with pytest.raises(DiskError):
             go(machine, plan_for(), free=free)
-        assert len(machine.ran) == 2
+        assert len(machine.ran) == 3
 
     def test_free_space_that_cannot_be_told_stops_nothing(self) -> None:
         go(Machine(APT_NEW), plan_for(), free=None)

@@ -57,12 +57,17 @@ def _install(session: Session, ui: Ui, wanted: InstallPlan) -> str:
     if wanted.command:
         ui.say("missing; this installs it:", (" && ".join((*wanted.first, wanted.command)),))
     with closing(Watched(session.host.env, ui.progress("dependencies"), ui.say)) as run:
+
+        def ask(question: str) -> bool:
+            run.rest()
+            return ui.ask(question)
+
         try:
             done = install(
                 wanted,
                 session.facts.distros,
                 run=run,
-                ask=ui.ask,
+                ask=ask,
                 free_bytes=lambda folder: shutil.disk_usage(folder).free,
             )
         except CaffeupError as error:
@@ -70,4 +75,5 @@ def _install(session: Session, ui: Ui, wanted: InstallPlan) -> str:
             raise
     for note in done.notes:
         ui.say(note)
-    return f"{len(wanted.packages)} packages installed"
+    many = len(done.transaction.touched)
+    return f"{many} {'package' if many == 1 else 'packages'} installed"

@@ -49,6 +49,10 @@ class Watched:
         if self._log is not None:
             self._log.close()
 
+    def rest(self) -> None:
+        """End the display until the next program runs, for a question."""
+        self._progress.close()
+
     @property
     def log(self) -> str:
         """Path of the log; empty where nothing ran, or where it could not be written."""

@@ -1,6 +1,7 @@
 """Installs system packages, with consent, after a look at what exactly would happen.
 
-Order: consent, package lists, simulation, refusal of what must not happen, disk space, installation.
+Order: a look with the lists that are here, consent, package lists, simulation, refusal of what must not happen, disk space,
+installation. Where the look told nothing, or much less than there is, the sizes are asked about after the simulation.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def install(
 ) -> Installed:
     """Install the plan's packages, or raise ``DependencyError`` (``DiskError``) with what to do; nothing is half-decided.
 
-    ``ask`` puts one question and is asked before anything runs; with ``--yes`` it is ``lambda _: True``.
+    ``ask`` puts a question, before anything runs that changes anything; with ``--yes`` it is ``lambda _: True``.
     ``free_bytes`` gives the free space of a folder, None where it cannot be told.
     """
     if not plan.manager or not plan.packages:
@@ -62,9 +63,10 @@ def install(
             advice="This needs root, or sudo without a password" + ("; the last line needs neither:" if plan.otherwise else ":"),
             commands=(*_commands(plan), *((plan.otherwise,) if plan.otherwise else ())),
         )
-    if not ask(f"Install {_count(plan.packages)}?"):
-        raise DependencyError("not installed: no consent was given", commands=_commands(plan))
     manager = distros.manager_named(plan.manager)
+    expected = _look(plan, manager, distros, run)
+    fetching = f"Fetch the package lists, to see what {_count(plan.packages)} and what they need take?"
+    _require(ask, f"Install {_told(expected)}?" if expected else fetching if manager.update else "", plan)
     notes = _update(plan, manager, run)
     transaction, packages = _simulate(plan, manager, distros, run)
     left_out = tuple(name for name in plan.packages if name not in packages)
@@ -82,12 +84,39 @@ def install(
             findings=findings,
         )
     _check_space(transaction, free_bytes)
+    if expected is None or len(transaction.touched) > len(expected.touched) * 1.1:
+        _require(ask, f"Install {_told(transaction)}?", plan)
     output = run(
         _as_root(plan, manager, (*manager.install, *packages)), timeout=INSTALL_SECONDS, packages=len(transaction.touched)
     )
     if output is None or output.status != 0:
         raise _failed(plan, manager, distros, output, "the installation failed")
     return Installed(transaction=transaction, notes=notes)
+
+
+def _require(ask: Callable[[str], bool], question: str, plan: InstallPlan) -> None:
+    if question and not ask(question):
+        raise DependencyError("not installed: no consent was given", commands=_commands(plan))
+
+
+def _look(plan: InstallPlan, manager: Manager, distros: DistroFile, run: Runner) -> Optional[Transaction]:
+    """What would happen by the lists that are here; None where they are not, or where only root may look."""
+    if manager.simulate_as_root:
+        return None
+    try:
+        transaction = _simulate(plan, manager, distros, run)[0]
+    except DependencyError:
+        return None
+    return None if transaction.empty else transaction
+
+
+def _told(transaction: Transaction) -> str:
+    """``490 packages, with all that they need: 312 MB to download, 1,402 MB on the disk``."""
+    sizes = [f"{_megabytes(transaction.download_bytes)} to download"] if transaction.download_bytes else []
+    disk = transaction.disk_bytes or 0
+    sizes += [f"{_megabytes(disk)} on the disk"] if disk > 0 else []
+    many = _count(transaction.touched)
+    return f"{many}, with all that they need" + (f": {', '.join(sizes)}" if sizes else "")
 
 
 def refusals(transaction: Transaction, distros: DistroFile) -> tuple[Finding, ...]:
@@ -214,4 +243,4 @@ def _last_line(output: Optional[Output]) -> str:
 
 
 def _megabytes(number: int) -> str:
-    return f"{number / 1e6:,.0f} MB"
+    return f"{number / 1e6:,.0f} MB" if number >= 1e7 else f"{number / 1e6:.1f} MB"
