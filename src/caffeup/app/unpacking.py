@@ -111,7 +111,7 @@ def _detect(session: Session, machine: Machine, request: Request, root: str) -> 
 
 
 def _no_git() -> DependencyError:
-    """git looks for its parts in the system's folders; what needs none can be built all the same."""
+    """It looks for its parts in the system's folders; what needs none can be built all the same."""
     return DependencyError(
         "git is missing, and --deps user does not bring it.",
         advice="Name a tree that comes without git, an archive or a folder; or let somebody with root install git.",
