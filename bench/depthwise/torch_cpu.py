@@ -38,7 +38,8 @@ def main() -> None:
     together = 0.0
     with torch.no_grad():
         for name, *numbers in LAYER.findall((Path(__file__).parent / "layers.hpp").read_text()):
-            taken = milliseconds(*(int(one) for one in numbers), batch)
+            channels, size, kernel, stride = (int(one) for one in numbers)
+            taken = milliseconds(channels, size, kernel, stride, batch)
             together += taken
             print(f"{name:12s} {taken:8.3f}")
     print(f"together: {together:.2f}")

@@ -385,15 +385,16 @@ def test_what_the_user_names_is_looked_at_wherever_it_lies(tiny: Path, capsys: C
 
 def test_every_wish_has_an_option(tmp_path: Path) -> None:
     """TF32 could be asked for in a plan, and by no option."""
-    everywhere = {
+    everywhere: dict[str, Any] = {
         "source": "bvlc",
         "into": "here",
         "no_opencv": True,
         "python": "python3",
         "blas": "open",
+        "deps": "user",
         "prefix": [str(tmp_path)],
     }
-    ways = {"no_auto_depthwise": True, "replace_depthwise": True, "jobs": 3, "no_tests": True, "distribute": True, "yes": True}
+    ways: dict[str, Any] = {"no_auto_depthwise": True, "replace_depthwise": True, "jobs": 3, "no_tests": True, "distribute": True, "yes": True}
     made = make_request(**everywhere, **ways, force=["some-conflict"], arch="8.6", cuda="12.9", tf32=True, tree_cudnn_conv=True)
     without = make_request(cpu=True, no_cudnn=True)
     default = Request()
