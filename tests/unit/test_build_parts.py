@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from caffeup.build.debris import remove_debris, whole_dependencies, whole_elf
 from caffeup.build.first import failed_targets, first_error, is_error, read_first_error
 from caffeup.build.makefile import Variables, make_environment
-from caffeup.build.progress import Bar, Pace, Plain, Status, plain_line, short_time
+from caffeup.build.progress import Bar, Pace, Plain, Status, plain_line, short_line, short_time
 from caffeup.build.stale import Fingerprint, remove_stale
 from caffeup.build.steps import Estimate, Step, object_of, parse_step, steps_of
 from caffeup.build.times import Stopwatch, read_times
@@ -320,10 +320,37 @@ def test_times_for_people() -> None:
     assert [short_time(x) for x in (0.2, 59.4, 61, 3700, -3)] == ["0 s", "59 s", "1 min 01 s", "1 h 01 min", "0 s"]
 
 
+@pytest.mark.parametrize("room", [30, 60, 70, 200])
+def test_the_end_of_a_path_is_shown_where_a_line_is_short(room: int) -> None:
+    current = "CXX src/caffe/layers/batch_norm_layer.cpp"
+    status = Status(done=40, total=139, elapsed=80, left=185, current=current)
+    line = short_line(status, room)
+    assert line.startswith(
+        "40 of 139, 1 min 20 s, about 3 min 05 s left: " if room == 200 else "40 of 139, about 3 min 05 s left: "
+    )
+    assert line.endswith("m_layer.cpp")
+    assert len(line) <= max(room, 60)
+    assert line.endswith(current) == (room == 200)
+    assert short_line(Status(done=1, total=2), room) == "1 of 2, 0 s"
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_bar_leaves_room_for_what_is_made(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    bar = Bar("build tests", stream)
+    bar.show(Status(done=40, total=139, elapsed=80, left=185, current="CXX src/caffe/layers/batch_norm_layer.cpp"))
+    bar.close()
+    assert "norm_layer.cpp" in stream.getvalue()
+
+
 def test_a_plain_line() -> None:
     status = Status(done=40, total=139, current="CXX a.cpp", elapsed=80, left=185, failed=2)
     assert plain_line("build", status) == "build: 40 of 139, 1 min 20 s, about 3 min 05 s left, 2 failed: CXX a.cpp"
     assert plain_line("build", Status(done=3)) == "build: 3, 0 s"
+    assert plain_line("build", Status(left=1745.0)).endswith("about 29 min left"), "and no seconds, which nobody can tell"
     assert plain_line("apt", Status(current="Reading lists", elapsed=2)) == "apt: 2 s: Reading lists"
 
 

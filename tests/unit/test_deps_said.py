@@ -44,6 +44,19 @@ def test_each_phase_is_counted_for_itself() -> None:
     assert after(*lines, packages=5) == (2, 5, "setting up p1")
 
 
+def test_the_bar_goes_on_over_all_phases() -> None:
+    said, shares = Said(2), []
+    for line in (
+        *(f"Get:{number} http://m/d bookworm/main amd64 p{number} amd64 1 [9 kB]" for number in (1, 2)),
+        *(f"{word} p{number} (1) ..." for number in (1, 2) for word in ("Unpacking", "Setting up")),
+        "Unpacking p3 (1) ...",
+    ):
+        said.hear(line)
+        shares.append(said.status(0).share or 0.0)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
 def test_nothing_is_counted_where_nothing_is_installed() -> None:
     assert after("Hit:1 http://mirror.example/debian bookworm InRelease", packages=0) == (
         0,

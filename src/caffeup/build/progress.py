@@ -5,10 +5,19 @@ from __future__ import annotations
 import time
 from typing import IO, TYPE_CHECKING, Callable, Optional, Protocol
 
+import msgspec
+
 from caffeup.model.base import Value
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichBar
+
+
+_WIDE = 100
+"""Columns from which on a bar has room beside its words."""
+_LONG = 600
+_LEAST = 12
+"""Of a name fewer letters tell nothing."""
 
 
 class Status(Value):
@@ -24,6 +33,8 @@ class Status(Value):
     """Expected seconds that remain; None: cannot be told yet."""
     failed: int = 0
     """Tests that failed so far and are not known to."""
+    share: Optional[float] = None
+    """How full a bar is, from 0 to 1, where ``done`` is counted anew for each of several phases."""
 
 
 class Pace:
@@ -88,16 +99,38 @@ def short_time(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
+def _roughly(seconds: float) -> str:
+    """Without the seconds where nobody can tell them."""
+    return short_time(seconds) if seconds < _LONG else short_time(seconds).partition(" min")[0] + " min"
+
+
 def plain_line(title: str, status: Status) -> str:
     """One line for a log: ``build: 40 of 139, 1 min 20 s, about 3 min 05 s left: CXX src/…``."""
     count = f"{status.done} of {status.total}, " if status.total is not None else f"{status.done}, " if status.done else ""
     words = [f"{title}: {count}{short_time(status.elapsed)}"]
     if status.left is not None:
-        words.append(f"about {short_time(status.left)} left")
+        words.append(f"about {_roughly(status.left)} left")
     if status.failed:
         words.append(f"{status.failed} failed")
     line = ", ".join(words)
     return f"{line}: {status.current}" if status.current else line
+
+
+def short_line(status: Status, room: int) -> str:
+    """The same in so many columns: of a path that is too long its end is shown, which tells it from others."""
+    head = plain_line("", msgspec.structs.replace(status, current="")).removeprefix(": ")
+    if not status.current:
+        return head
+    if status.left is not None and len(head) + len(": ") + len(status.current) > room:
+        head = head.replace(f"{short_time(status.elapsed)}, ", "", 1)  # what is left says more
+    left = room - len(head) - len(": ")
+    if len(status.current) <= left:
+        return f"{head}: {status.current}"
+    kind, _, name = status.current.partition(" ")
+    kept = left - len(kind) - len(" …")
+    return (
+        f"{head}: {kind} …{name[-kept:]}" if name and kept >= _LEAST else f"{head}: …{status.current[-max(left - 1, _LEAST) :]}"
+    )
 
 
 class Plain:
@@ -143,17 +176,21 @@ class Bar:
         self._stream = stream
         self._bar: Optional[RichBar] = None
         self._shown = 0.0
+        self._room = 0
 
     def _open(self) -> RichBar:
         from rich.console import Console  # noqa: PLC0415  # takes longer to load than most commands run
         from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415
         from rich.table import Column  # noqa: PLC0415
 
+        console = Console(file=self._stream, highlight=False)
+        wide = 24 if console.width >= _WIDE else 8
+        self._room = console.width - len(self._title) - wide - len("  ")
         bar = Progress(
             TextColumn("{task.fields[title]}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=wide),
             TextColumn("{task.fields[text]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
-            console=Console(file=self._stream, highlight=False),
+            console=console,
             auto_refresh=False,
             expand=True,
             transient=True,
@@ -172,8 +209,9 @@ class Bar:
         elif time.monotonic() < self._shown + 0.2:
             return
         self._shown = time.monotonic()
-        text = plain_line("", status).removeprefix(": ")
-        self._bar.update(self._bar.task_ids[0], completed=status.done, total=status.total, text=text, refresh=True)
+        done, total = (status.done, status.total) if status.share is None else (status.share, 1)
+        text = short_line(status, self._room)
+        self._bar.update(self._bar.task_ids[0], completed=done, total=total, text=text, refresh=True)
 
     def close(self) -> None:
         """Take the bar away."""
