@@ -229,7 +229,7 @@ def test_a_package_that_has_vanished_is_named(home: Path, name: str) -> None:
     apt.update = Output(status=100, stderr="W: GPG error: x\nE: The repository 'x' is not signed.")
     with pytest.raises(DependencyError, match=f"Unable to locate package {name}") as caught:
         make(apt, home / "set")
-    assert "GPG error" in caught.value.details
+    assert "is not signed" in caught.value.details
     assert not any(command.startswith("sudo") for command in caught.value.commands)
 
 
@@ -259,7 +259,7 @@ def test_a_transaction_that_is_not_understood_is_refused(home: Path) -> None:
 
     work = Work(
         host=apt,  # type: ignore[arg-type]
-        run=lambda argv, *, timeout, packages=0: weak(apt, argv, timeout=timeout, packages=packages),  # type: ignore[arg-type]
+        run=lambda argv, *, timeout, packages=0: weak(apt, argv, timeout=timeout, packages=packages),
         ask=lambda _: True,
         free_bytes=lambda _: 1 << 40,
         progress=silent,

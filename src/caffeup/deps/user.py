@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from contextlib import suppress
 from hashlib import sha256
@@ -195,7 +196,7 @@ def _check_space(size: Size, home: Path, work: Work) -> None:
         raise DiskError(
             f"The packages need {needed >> 20} MiB in {home}, and {free >> 20} MiB are free.",
             advice="Free some space, or let XDG_DATA_HOME name a folder on another disk.",
-            commands=(f"df -h {home}",),
+            commands=(f"df -h {shlex.quote(str(home))}",),
         )
 
 

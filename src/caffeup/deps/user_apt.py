@@ -114,8 +114,9 @@ class Apt:
         output = self._run((*self._command("archives"), "update"), timeout=UPDATE_SECONDS)
         if output is not None and output.status == 0:
             return ()
-        lines = [line for line in _lines(output) if line.startswith(("E:", "W:", "Err:"))] or _lines(output)[-1:]
-        return (f"apt-get could not fetch all package lists: {lines[0] if lines else 'no such program'}",)
+        lines = _lines(output)
+        said = next((line for line in lines if line.startswith("E:")), lines[-1] if lines else "no such program")
+        return (f"apt-get could not fetch all package lists: {said}",)
 
     def _ask(self, packages: tuple[str, ...]) -> Optional[Output]:
         """As if nothing were downloaded yet: apt names only what it would still fetch."""

@@ -16,6 +16,8 @@ from caffeup.host import Host, Output
 
 SECONDS = 900.0
 _CHUNK = 1 << 20
+_SHOWN = 3
+"""Lines of what dpkg-deb says: on a full disk tar says one for each file."""
 
 
 def is_whole(file: Path, archive: Archive) -> bool:
@@ -62,10 +64,11 @@ def _merge(stage: Path, root: Path) -> None:
 
 def _failed(file: Path, output: Optional[Output]) -> CaffeupError:
     said = f"{output.stderr}\n{output.stdout}".strip() if output is not None else "there is no dpkg-deb"
+    first = "\n".join(said.splitlines()[:_SHOWN])
     if "No space left on device" in said or "Disk quota exceeded" in said:
         return DiskError(
             f"the disk is full: {file.parent.parent}",
-            details=said,
+            details=first,
             advice="Free some space, or let XDG_DATA_HOME name a folder on another disk. What was done is kept.",
         )
-    return DependencyError(f"{file.name} could not be unpacked", details=said)
+    return DependencyError(f"{file.name} could not be unpacked", details=first)
