@@ -7,7 +7,6 @@ neither of them does.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import select
 import subprocess
@@ -19,6 +18,7 @@ from typing import Optional
 
 import msgspec
 
+from caffeup.host import binding
 from caffeup.model.base import from_json
 from caffeup.model.driver import NO_ANSWER
 from caffeup.model.gpus import CudaAnswer, Reading
@@ -65,7 +65,7 @@ class DriverChild:
     def _start(self) -> subprocess.Popen[bytes]:
         script = str(Path(__file__).with_name("gpu_query.py"))
         return subprocess.Popen(
-            [sys.executable, "-I", script, *_binding()],
+            [sys.executable, "-I", script, *binding()],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -88,12 +88,6 @@ class DriverChild:
             child.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(timeout=1.0)
-
-
-def _binding() -> list[str]:
-    """The folder of pynvml: -I leaves out the user's own packages and PYTHONPATH, where it may have been found."""
-    spec = importlib.util.find_spec("pynvml")
-    return [str(Path(spec.origin).parent)] if spec is not None and spec.origin else []
 
 
 def _exchange(child: subprocess.Popen[bytes], deadline: float) -> bytes:

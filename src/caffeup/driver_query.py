@@ -155,7 +155,8 @@ def _cuda_uuid(cuda: ctypes.CDLL, handle: ctypes.c_int) -> str:
 
 
 def main(argv: list[str]) -> int:
-    """Print the answer of the library named in ``argv``."""
+    """Print the answer of the library named in ``argv``; behind it the folder of pynvml, where it is known."""
+    sys.path += argv[2:3]  # last: nothing in it may stand before the standard library
     answer = {"nvml": nvml, "libcuda": libcuda}[argv[1]]()
     sys.stdout.write(json.dumps(answer) + "\n")
     return 0

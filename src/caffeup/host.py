@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Optional, Protocol
@@ -208,13 +209,19 @@ class RealHost:
         options = ("-I",) if library == "nvml" else ("-I", "-S")  # only pynvml is not in the standard library
         # All GPUs are asked for: what the environment hides is a finding of its own.
         env = {name: value for name, value in self._env.items() if name != "CUDA_VISIBLE_DEVICES"}
-        output = _run((sys.executable, *options, script, library), env=env, timeout=DRIVER_SECONDS, stdin="")
+        output = _run((sys.executable, *options, script, library, *binding()), env=env, timeout=DRIVER_SECONDS, stdin="")
         if output is None or output.status == RAN_OUT_OF_TIME:
             return DriverAnswer(error=f"{NO_ANSWER} within {DRIVER_SECONDS:.0f} s" if output else "Python could not be started")
         try:
             return from_json(output.stdout, Optional[DriverAnswer])  # type: ignore[arg-type]
         except msgspec.DecodeError:
             return DriverAnswer(error=f"exit {output.status}: {_last_line(output.stderr)}".rstrip(": "))
+
+
+def binding() -> tuple[str, ...]:
+    """The folder of pynvml: -I leaves out the user's own packages and PYTHONPATH, where it may have been found."""
+    spec = find_spec("pynvml")
+    return (str(Path(spec.origin).parent),) if spec is not None and spec.origin else ()
 
 
 def _own() -> Own:

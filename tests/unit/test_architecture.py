@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "driver_query": {"model"},
     "gpu_query": set(),
     "cuda_query": set(),
-    "driver_child": {"model"},
+    "driver_child": {"model", "host"},
     "live": {"model", "driver_child"},
     "gpu": {"model", "facts", "gpu"},
     "recording": {"model", "host", "transcript"},
@@ -31,11 +31,13 @@ MAY_IMPORT = {
     "detect": {"model", "facts", "host", "detect", "errors"},
     "plan": {"model", "facts", "plan"},
     "render": {"model", "facts", "bundle", "errors", "render"},
+    "lock": {"model", "facts", "errors", "lock"},
     "diagnose": {"model", "facts", "diagnose"},
     "net": {"model", "facts", "errors", "net"},
+    "export": {"model", "facts", "errors", "export"},
     "bench": {"model", "errors", "net", "gpu", "bench"},
 }
-PURE = ("model", "facts", "plan", "diagnose", "detect/parse", "gpu/", "bench/")
+PURE = ("model", "facts", "plan", "diagnose", "detect/parse", "gpu/", "bench/", "lock/")
 TOUCHES_DISK = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "exists", "is_file", "is_dir", "mkdir", "unlink"}
 
 

@@ -168,6 +168,7 @@ class TestTheDriversProcess:
         (tmp_path / "packages").mkdir()
         (tmp_path / "packages" / "pynvml.py").touch()
         monkeypatch.syspath_prepend(str(tmp_path / "packages"))
+        monkeypatch.delitem(sys.modules, "pynvml", raising=False)
         live = self.asking(tmp_path, monkeypatch, script)
         said = live.reading()
         live.close()
