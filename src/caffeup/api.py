@@ -43,6 +43,7 @@ __all__ = [
     "diagnose",
     "diagnose_text",
     "explain",
+    "export",
     "from_json",
     "plan",
     "schema_of",
@@ -125,6 +126,14 @@ def explain(name: str) -> Explanation:
 
     with _ours():
         return story(_session(), name)
+
+
+def export(form: str, tree: PathLike = "", *, request: Optional[Request] = None) -> str:
+    """A Dockerfile, an Apptainer definition or a shell script (``docker``, ``apptainer``, ``sh``), as ``caffeup export``."""
+    from caffeup.app.exporting import export_tree  # noqa: PLC0415
+
+    with _ours():
+        return export_tree(_session(), form, os.fspath(tree), _checked(request or Request())).text
 
 
 @lru_cache(maxsize=1)

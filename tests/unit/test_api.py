@@ -105,6 +105,7 @@ def test_a_log_from_memory_is_read_as_one_from_a_file() -> None:
         (lambda: caffeup.api.plan(".", request=Request(blas="eigen")), 2),
         (lambda: caffeup.api.plan(".", request=Request(arch=("x",))), 2),
         (lambda: caffeup.api.plan(".", request=Request(cpu=True, arch=("8.6",))), 2),
+        (lambda: caffeup.api.export("word"), 2),
     ],
 )
 def test_what_goes_wrong_is_raised(call: object, code: int, capsys: Captured) -> None:
