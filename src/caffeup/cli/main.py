@@ -26,6 +26,7 @@ from caffeup.cli import (
     doctor,
     env,
     explain,
+    export,
     gpu,
     net,
     patch,
@@ -107,6 +108,7 @@ for _command in (
     demo.demo,
     diagnose.diagnose,
     explain.explain,
+    export.export,
     env.env,
     clean.clean,
 ):
