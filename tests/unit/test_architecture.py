@@ -35,9 +35,10 @@ MAY_IMPORT = {
     "diagnose": {"model", "facts", "diagnose"},
     "net": {"model", "facts", "errors", "net"},
     "export": {"model", "facts", "errors", "export"},
+    "export": {"model", "facts", "errors", "export"},
     "bench": {"model", "errors", "net", "gpu", "bench"},
 }
-PURE = ("model", "facts", "plan", "diagnose", "detect/parse", "gpu/", "bench/", "lock/")
+PURE = ("model", "facts", "plan", "diagnose", "detect/parse", "gpu/", "bench/", "lock/", "export/")
 TOUCHES_DISK = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "exists", "is_file", "is_dir", "mkdir", "unlink"}
 
 
