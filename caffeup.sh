@@ -104,7 +104,7 @@ install_python() {
         case $answer in y | Y | yes) ;; *) exit 8 ;; esac
     fi
     if [ "$yes" = yes ] && [ -n "$become" ]; then become='sudo -n '; fi
-    say 'installing …'
+    say 'installing; this may take a minute …'
     # shellcheck disable=SC2086  # an empty or one-word prefix is meant
     said=$($become sh -c "$command" 2>&1) || fail 'That did not work:' "$(printf '%s\n' "$said" | tail -n 8)" "$newer"
 }
@@ -147,7 +147,7 @@ ready() {
 
 # pip first: an old one cannot read today's wheel names. Both come from the lock file, by hash.
 make_environment() {
-    say "setting up caffeup's own Python environment (once) …"
+    say "setting up caffeup's own Python environment (once, about half a minute) …"
     rm -rf -- "$environment"
     "$python" -I -m venv "$environment" || fail "Python could not make an environment in $environment."
     awk '/^[a-z]/ { on = /^pip==/ } on' "$here/$lock" >"$environment/pip.lock"

@@ -86,7 +86,13 @@ FACTS = facts_of(
 def test_touched_files_are_compiled_with_the_flags_of_make(tree: Path) -> None:
     seen: list[Checked] = []
     (tree / "python/a.py").unlink()
-    engine.apply(str(tree), plan_of(tree, "shim", "good", jobs=2), FACTS, CONFIG, host=RealHost(), on_checked=seen.extend)
+    told: list[tuple[str, int, int]] = []
+    plan = plan_of(tree, "shim", "good", jobs=2)
+    engine.apply(
+        str(tree), plan, FACTS, CONFIG, host=RealHost(), on_checked=seen.extend, begins=lambda *words: told.append(words)
+    )
+    assert {what for what, _, _ in told} == {"lib.h", "src/a.cpp"}
+    assert {(number, total) for _, number, total in told} == {(0, 2), (1, 2)}
     assert {(check.target.path or check.target.headers, check.ok) for check in seen} == {(("lib.h",), True), ("src/a.cpp", True)}
     assert not list(tree.rglob("*.d"))
     again: list[Checked] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -49,8 +50,8 @@ def require_buildable(plan: Plan) -> None:
         raise CannotBuild(f"{count} {'thing stands' if count == 1 else 'things stand'} in the way.", findings=plan.conflicts)
 
 
-def put_in_place(session: Session, planned: Planned) -> tuple[PatchEntry, ...]:
-    """Write Makefile.config, shims, files and edits: all or nothing, and compile what was touched."""
+def put_in_place(session: Session, planned: Planned, ui: Ui) -> tuple[PatchEntry, ...]:
+    """Write Makefile.config, shims, files and edits: all or nothing, and compile what was touched, which is shown."""
     require_buildable(planned.plan)
     if planned.plan.lay_out:
         raise DependencyError(
@@ -58,9 +59,24 @@ def put_in_place(session: Session, planned: Planned) -> tuple[PatchEntry, ...]:
             commands=(shlex.join(["caffeup", "up", str(planned.root), "--cuda", WHEELS]),),
         )
     with exclusive(planned.root):
-        done = engine.apply(str(planned.root), planned.plan, session.facts, render_config(planned.plan), host=session.host)
+        done = apply_shown(session, planned, ui)
         keep_plan(planned.plan)
         return done
+
+
+def apply_shown(session: Session, planned: Planned, ui: Ui) -> tuple[PatchEntry, ...]:
+    """``engine.apply``; to compile what was touched takes half a minute, so that is shown."""
+    shown, begun, one_at_a_time = ui.progress("configure"), time.monotonic(), threading.Lock()
+
+    def begins(what: str, number: int, total: int) -> None:
+        with one_at_a_time:
+            shown.show(Status(done=number, total=total, current=f"compiling {what} alone", elapsed=time.monotonic() - begun))
+
+    config = render_config(planned.plan)
+    try:
+        return engine.apply(str(planned.root), planned.plan, session.facts, config, host=session.host, begins=begins)
+    finally:
+        shown.close()
 
 
 def preview_patches(session: Session, planned: Planned) -> tuple[PatchEntry, ...]:

@@ -18,9 +18,12 @@ from caffeup.app.session import Session
 from caffeup.app.stages import Stages, digest
 from caffeup.app.state import FOLDER, exclusive, newer_than, source_stamp
 from caffeup.app.treework import build_of, environment, keep_plan, products, require_buildable, verify_tree
+from caffeup.app.state import FOLDER, LOCK, exclusive, newer_than, source_stamp
+from caffeup.app.treework import apply_shown, build_of, environment, keep_plan, products, require_buildable, verify_tree
 from caffeup.app.ui import Ui
 from caffeup.app.unpacking import with_unpacked
 from caffeup.app.words import in_short, plan_in_short, tests_in_short
+from caffeup.build.progress import Progress
 from caffeup.build.run import Build
 from caffeup.build.runtest import run_tests, tests_log
 from caffeup.build.stages import make_all, make_distribute, make_pycaffe
@@ -157,7 +160,7 @@ class Up:
             self._stages.once(
                 "pycaffe",
                 built,
-                lambda: make_pycaffe(build, self._ui.progress("pycaffe"), self._ui.say),
+                lambda: make_pycaffe(build, self._progress("pycaffe", plan), self._ui.say),
                 still_there=module.is_file,
             )
         else:
@@ -174,18 +177,24 @@ class Up:
         text = render_config(plan)
         with self._stages.step("configure") as say:
             before = engine.preview(str(root), plan, self._session.facts, text)
-            if all(entry.state in {PatchState.DONE, PatchState.NOT_APPLICABLE} for entry in before):
-                say("nothing to do")
+            left = sum(entry.state is PatchState.EDITED for entry in before)
+            if all(entry.state in {PatchState.DONE, PatchState.NOT_APPLICABLE, PatchState.EDITED} for entry in before):
+                say("nothing to do" + (f"; {left} left as somebody changed them (caffeup patch status)" if left else ""))
             else:
-                done = engine.apply(str(root), plan, self._session.facts, text, host=self._session.host)
-                say(_patched_in_short(done))
+                say(_patched_in_short(apply_shown(self._session, planned, self._ui)))
         keep_plan(plan)
         return digest((root / FOLDER / "ledger.json").read_text(encoding="utf-8"))
+
+    def _progress(self, title: str, plan: Plan) -> Progress:
+        """A display that says which of the long steps it is, since each counts its own time."""
+        tests = ("build tests", "test") if self._request.tests else ()
+        steps = ("build", *tests, *(("pycaffe",) if plan.python else ()), "verify")
+        return self._ui.progress(f"{title} (step {steps.index(title) + 1} of {len(steps)})")
 
     def _build(self, build: Build) -> StageOutcome:
         for later in ("test", "pycaffe", "verify"):
             self._stages.forget(later)
-        return make_all(build, self._ui.progress("build"), self._ui.say)
+        return make_all(build, self._progress("build", build.plan), self._ui.say)
 
     def _test(self, build: Build, tree: Tree, built: str) -> Optional[TestReport]:
         if not self._request.tests:
@@ -196,11 +205,11 @@ class Up:
             return None
 
         def work() -> StageOutcome:
-            programs = build_tests(build, self._ui.progress("build tests"))
+            programs = build_tests(build, self._progress("build tests", build.plan))
             report = run_tests(
                 build,
                 programs,
-                self._ui.progress("test"),
+                self._progress("test", build.plan),
                 known=lambda name: known_failure(tree.fork, name, self._session.facts, gpu=build.plan.gpu),
             )
             self._stages.update(tests=report)

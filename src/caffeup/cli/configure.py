@@ -25,6 +25,7 @@ def configure(
     from caffeup.app.session import Session
     from caffeup.app.treework import put_in_place
     from caffeup.cli import show
+    from caffeup.cli.terminal import Terminal
     from caffeup.render import render_config
 
     session = Session()
@@ -32,4 +33,4 @@ def configure(
     if stdout:
         typer.echo(render_config(planned.plan), nl=False)
         return
-    typer.echo("\n".join(show.patches(put_in_place(session, planned), fitted=sys.stdout.isatty())))
+    typer.echo("\n".join(show.patches(put_in_place(session, planned, Terminal()), fitted=sys.stdout.isatty())))

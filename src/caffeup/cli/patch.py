@@ -52,9 +52,12 @@ def apply(tree: options.Tree = "", files: Files = False, json: options.Json = Fa
 
     All of it or nothing; a second time changes nothing.
     """
-    from caffeup.app.treework import put_in_place
+    from functools import partial
 
-    _show(put_in_place, tree, files=files, json=json)
+    from caffeup.app.treework import put_in_place
+    from caffeup.cli.terminal import Terminal
+
+    _show(partial(put_in_place, ui=Terminal()), tree, files=files, json=json)
 
 
 def status(tree: options.Tree = "", files: Files = False, json: options.Json = False) -> None:

@@ -5,10 +5,11 @@ A check that cannot be made (no compiler, a library that is not installed yet) i
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +26,10 @@ _EVAL = f"caffeup-flags: ; @: $(info {_MARK} $(CXX) $(CXXFLAGS))"
 _ABSENT = re.compile(r"fatal error: (\S+): No such file or directory|fatal error: '(\S+)' file not found")
 _ERROR = re.compile(r"^(?P<file>[^\s:]+):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$")
 _TIMEOUT = 120.0
+
+
+Begins = Callable[[str, int, int], None]
+"""What is compiled alone now, how many were begun before it, and how many there are; called from several threads."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +60,20 @@ class Checker:
         self._plan = plan
         self._root = str(Path(root).resolve())
 
-    def check(self, targets: Iterable[Target]) -> tuple[Checked, ...]:
-        """Check all, side by side."""
+    def check(self, targets: Iterable[Target], begins: Begins = lambda *_: None) -> tuple[Checked, ...]:
+        """Check all, side by side; ``begins`` hears of each, with its number and how many there are."""
         wanted = tuple(targets)
+        begun = itertools.count()
+
+        def one(target: Target) -> Checked:
+            begins(target.path or ", ".join(target.headers[:1]), next(begun), len(wanted))
+            return self._one(target, flags)
+
         compiled = any(not target.path.endswith(".py") for target in wanted)
         with self._folder() as folder:
             flags = self._flags(folder) if compiled else ()
             with ThreadPoolExecutor(max_workers=max(1, min(8, self._plan.jobs))) as pool:
-                return tuple(pool.map(lambda target: self._one(target, flags), wanted))
+                return tuple(pool.map(one, wanted))
 
     @contextmanager
     def _folder(self) -> Iterator[str]:

@@ -20,7 +20,7 @@ from caffeup.host import Host
 from caffeup.model.outcome import PatchEntry, PatchState
 from caffeup.model.plan import Plan
 from caffeup.patch import transaction
-from caffeup.patch.checks import Checked, Checker, Target, finding_of
+from caffeup.patch.checks import Begins, Checked, Checker, Target, finding_of
 from caffeup.patch.converge import STAYS, Converge, Worked
 from caffeup.patch.images import HOME, UNDO, Disk, Image
 from caffeup.patch.ledger import Ledger, load_ledger
@@ -48,10 +48,12 @@ def apply(
     host: Optional[Host] = None,
     only: tuple[str, ...] = (),
     on_checked: Optional[Report] = None,
+    begins: Begins = lambda *_: None,
 ) -> tuple[PatchEntry, ...]:
     """Make the tree hold what the plan calls for, all of it or nothing; entries no longer wanted are taken back.
 
-    With a host, each touched file is compiled alone afterwards. ``PatchFailed`` carries a finding per conflict.
+    With a host, each touched file is compiled alone afterwards, as ``begins`` hears. ``PatchFailed`` carries a finding
+    per conflict.
     """
     disk = Disk(tree_root)
     _require_writable(disk)
@@ -71,7 +73,7 @@ def apply(
 
     def verify() -> None:
         if host is not None and targets:
-            _verify(Checker(host, plan, tree_root), targets, on_checked)
+            _verify(Checker(host, plan, tree_root), targets, on_checked, begins)
 
     _write(disk, ledger, worked, verify)
     return tuple(_applied(entry) for entry in worked.entries)
@@ -221,8 +223,8 @@ def _targets(wanted: tuple[Wanted, ...], worked: Worked) -> tuple[Target, ...]:
     return tuple(found.values())
 
 
-def _verify(checker: Checker, targets: tuple[Target, ...], on_checked: Optional[Report]) -> None:
-    checked = checker.check(targets)
+def _verify(checker: Checker, targets: tuple[Target, ...], on_checked: Optional[Report], begins: Begins) -> None:
+    checked = checker.check(targets, begins)
     if on_checked is not None:
         on_checked(checked)
     failed = [one for one in checked if one.ok is False]
