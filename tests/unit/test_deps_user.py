@@ -242,6 +242,15 @@ def test_no_network_is_told_and_what_is_there_is_kept(home: Path) -> None:
     assert (home / "apt" / "archives").is_dir()
 
 
+def test_packages_unknown_for_want_of_a_network_are_not_called_vanished(home: Path) -> None:
+    apt = Apt(home)
+    apt.unknown = PLAN.packages
+    apt.update = Output(status=0, stderr="Err:1 http://x\nW: Failed to fetch http://x  Temporary failure resolving 'x'")
+    with pytest.raises(DependencyError, match="Temporary failure resolving") as caught:
+        make(apt, home / "set")
+    assert "network" in caught.value.advice
+
+
 def test_the_c_library_and_the_driver_stay_the_systems(home: Path) -> None:
     apt = Apt(home, files=("libc6_2.36_amd64.deb", "libcuda1_550_amd64.deb", "liba_1_amd64.deb"))
     assert make(apt, home / "set") == ("left to the system: libc6 libcuda1",)

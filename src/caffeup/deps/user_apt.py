@@ -81,7 +81,8 @@ class Apt:
 
     def want(self, packages: tuple[str, ...], optional: tuple[str, ...]) -> Wanted:
         """Fetch the package lists and ask what these packages need here; raise ``DependencyError``."""
-        notes = self._update()
+        update = self._update()
+        notes = _complaint(update)
         left_out: tuple[str, ...] = ()
         while True:
             output = self._ask(packages)
@@ -95,10 +96,10 @@ class Apt:
                 left_out, packages = (*left_out, *(name for name in packages if name not in fewer)), fewer
                 continue
             if not transaction.understood or unknown:
-                raise self._failed(output, "these packages cannot be had", notes)
+                raise self._failed(output, "these packages cannot be had", update)
             archives = parse_uris(text)
             if len(archives) != len({*transaction.install, *transaction.upgrade, *transaction.downgrade}):
-                raise self._failed(output, "apt does not say where all of these packages are, and what their hashes are", notes)
+                raise self._failed(output, "apt does not say where all of these packages are, and what their hashes are", update)
             return Wanted(archives=archives, transaction=transaction, packages=packages, left_out=left_out, notes=notes)
 
     def download(self, packages: tuple[str, ...], count: int) -> None:
@@ -107,16 +108,11 @@ class Apt:
             (*self._command("archives"), "--download-only", "install", *packages), timeout=DOWNLOAD_SECONDS, packages=count
         )
         if output is None or output.status != 0:
-            raise self._failed(output, "these packages could not be downloaded", ())
+            raise self._failed(output, "these packages could not be downloaded")
 
-    def _update(self) -> tuple[str, ...]:
-        """A repository that does not answer, or is not signed, need not be one that is needed."""
-        output = self._run((*self._command("archives"), "update"), timeout=UPDATE_SECONDS)
-        if output is not None and output.status == 0:
-            return ()
-        lines = _lines(output)
-        said = next((line for line in lines if line.startswith("E:")), lines[-1] if lines else "no such program")
-        return (f"apt-get could not fetch all package lists: {said}",)
+    def _update(self) -> Optional[Output]:
+        """What apt said. A repository that does not answer, or is not signed, need not be one that is needed."""
+        return self._run((*self._command("archives"), "update"), timeout=UPDATE_SECONDS)
 
     def _ask(self, packages: tuple[str, ...]) -> Optional[Output]:
         """As if nothing were downloaded yet: apt names only what it would still fetch."""
@@ -140,19 +136,29 @@ class Apt:
         own = ("-c", f"{self._home}/no-hooks.conf", "-q", "-y", "--no-install-recommends")
         return ("env", *self._manager.env, self._manager.program, *own, *options)
 
-    def _failed(self, output: Optional[Output], brief: str, notes: tuple[str, ...]) -> CaffeupError:
+    def _failed(self, output: Optional[Output], brief: str, update: Optional[Output] = None) -> CaffeupError:
+        """Why, in apt's words; what the update met comes first, since a package may be unknown for no other reason."""
         if output is None:
             return DependencyError(f"{self._manager.program} is not here", advice="--deps user needs it.")
-        lines = _lines(output)
-        details = "\n".join((*notes, *lines[-TAIL:]))
-        for trouble in self._distros.trouble:
-            said = next((line for line in lines if re.search(trouble.pattern, line)), None)
-            if said is not None:
-                kind = DiskError if trouble.id == "disk-full" else DependencyError
-                return kind(
-                    f"{brief}: {said.strip()}", details=details, advice=f"{trouble.advice[:1].upper()}{trouble.advice[1:]}."
-                )
+        lines, before = _lines(output), _lines(update) if _complaint(update) else []
+        details = "\n".join((*_complaint(update), *lines[-TAIL:]))
+        for heard in (before, lines):
+            for trouble in self._distros.trouble:
+                said = next((line for line in heard if re.search(trouble.pattern, line)), None)
+                if said is not None:
+                    kind = DiskError if trouble.id == "disk-full" else DependencyError
+                    advice = f"{trouble.advice[:1].upper()}{trouble.advice[1:]}."
+                    return kind(f"{brief}: {said.strip()}", details=details, advice=advice)
         return DependencyError(f"{brief} (exit {output.status})", details=details)
+
+
+def _complaint(update: Optional[Output]) -> tuple[str, ...]:
+    """The error of an update that did not fetch all lists; apt itself calls that a warning where the network is down."""
+    lines = _lines(update)
+    failed = next((line for line in lines if line.startswith(("E:", "W: Failed to fetch"))), "")
+    if update is not None and update.status == 0 and not failed:
+        return ()
+    return (f"apt-get could not fetch all package lists: {failed or (lines[-1] if lines else 'no such program')}",)
 
 
 def parse_uris(text: str) -> tuple[Archive, ...]:
