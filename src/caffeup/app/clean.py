@@ -14,6 +14,7 @@ from caffeup.app.session import Session, require_tree
 from caffeup.app.state import FOLDER, State, exclusive, load_state, save_state
 from caffeup.app.treework import last_plan
 from caffeup.app.ui import Ui
+from caffeup.app.unpacking import deps_home, remove_deps
 from caffeup.app.words import size
 from caffeup.build import products as made
 from caffeup.build.came import KEPT, forget, kept, put_back
@@ -45,14 +46,14 @@ class Size(Value):
 
 
 def sizes(session: Session, root: Path) -> tuple[Size, ...]:
-    """What was built, logs, the rest of what caffeup keeps, and the CUDA that all trees share."""
+    """What was built, logs, the rest of what caffeup keeps, and the CUDA and packages that all trees share."""
     require_tree(root)
     home = root / FOLDER
     logs = sum(_size(home / name) for name in _LOGS)
     found = [Size(what="products", path=str(path), bytes=_size(path)) for path in _built(session, root)]
     found.append(Size(what="logs", path=str(home / "logs"), bytes=logs))
     found.append(Size(what="kept by caffeup", path=str(home), bytes=sum(map(_size, _of_runs(home))) - logs))
-    found += [shared] if (shared := cuda_size(session)) is not None else []
+    found += [shared for shared in (cuda_size(session), deps_size(session)) if shared is not None]
     return tuple(one for one in found if one.bytes)
 
 
@@ -65,6 +66,22 @@ def cuda_size(session: Session) -> Optional[Size]:
     """What was laid out from NVIDIA's wheels, for all trees; None where there is nothing."""
     home = cuda_home(session)
     return Size(what="CUDA for all trees", path=str(home), bytes=_size(home)) if home is not None else None
+
+
+def deps_size(session: Session) -> Optional[Size]:
+    """What was unpacked without root, for all trees; None where there is nothing."""
+    home = deps_home(session)
+    return Size(what="packages for all trees", path=str(home), bytes=_size(home)) if home is not None else None
+
+
+def clean_deps(session: Session, ui: Ui) -> Iterator[str]:
+    """Remove it after a question; trees that were built with it stop working."""
+    shared = deps_size(session)
+    if shared is None:
+        yield "no packages were unpacked"
+    else:
+        _require_consent(ui, f"Remove {shared.path} ({size(shared.bytes)})? Trees that were built with it need it to run.")
+        yield remove_deps(Path(shared.path))
 
 
 def clean_cuda(session: Session, ui: Ui) -> Iterator[str]:

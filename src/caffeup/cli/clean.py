@@ -18,6 +18,7 @@ def clean(
         bool, typer.Option("--all", help="Remove all that caffeup made, patches too: the tree as it came.")
     ] = False,
     cuda: Annotated[bool, typer.Option("--cuda", help="Remove the CUDA that was laid out for all trees.")] = False,
+    deps: Annotated[bool, typer.Option("--deps", help="Remove the packages that were unpacked for all trees.")] = False,
     yes: options.Yes = False,
     json: options.Json = False,
 ) -> None:
@@ -25,7 +26,7 @@ def clean(
 
     Without options: what there is, and its size.
     """
-    from caffeup.app.clean import clean_cuda, clean_tree, sizes
+    from caffeup.app.clean import clean_cuda, clean_deps, clean_tree, sizes
     from caffeup.app.session import Session, find_tree
     from caffeup.cli import show
     from caffeup.cli.terminal import Terminal
@@ -36,7 +37,9 @@ def clean(
     done: list[str] = []
     if cuda:
         done += _said(clean_cuda(session, ui), json=json)
-    if tree or asked or not cuda:
+    if deps:
+        done += _said(clean_deps(session, ui), json=json)
+    if tree or asked or not (cuda or deps):
         root = find_tree(tree)
         if not asked:
             found = sizes(session, root)
