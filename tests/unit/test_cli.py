@@ -26,7 +26,7 @@ from caffeup.errors import BuildFailed, CaffeupError, SourceError, UsageError
 from caffeup.model.base import from_json
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.machine import Machine
-from caffeup.model.outcome import PatchEntry, PatchState
+from caffeup.model.outcome import PatchEntry, PatchState, Report, StageOutcome
 from caffeup.model.plan import Request
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -288,6 +288,40 @@ def test_the_patch_list_has_a_line_an_entry_but_for_what_somebody_changed(monkey
     assert lines[-1] == "  one    done by tree  edit            short"
 
 
+@pytest.mark.parametrize("told", [False, True])
+def test_stages_are_told_once(told: bool) -> None:
+    done = Report(tree="/t", stages=(StageOutcome(name="build", state="done", seconds=3, summary="9 steps"),))
+    lines = list(show.report(done, told=told))
+    assert any("9 steps" in line for line in lines) is not told
+    assert "ready" in lines
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize(
+    "arguments", [["patch", "list"], ["plan", "TREE", "--explain", "python"], ["plan", "TREE", "--why-not", "8.6"]]
+)
+def test_on_a_terminal_no_line_is_cut_in_a_word(
+    columns: int, arguments: list[str], tiny: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run() -> str:
+        main([word.replace("TREE", str(tiny)) for word in arguments])
+        return capsys.readouterr().out
+
+    whole = run()
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    fitted = run()
+    assert whole.split() == fitted.split()
+    assert max(len(line) for line in fitted.splitlines() if not line.endswith(str(tiny))) <= columns
+
+
+def test_in_a_narrow_table_the_columns_stay_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = [("a-name-of-thirty-and-some-letters-x", "done by caffeup", "edit", "why " * 9), ("b", "needed", "shim", "because")]
+    heads = [line for line in show.table(rows) if "edit" in line or "shim" in line]
+    assert heads[0].index("done") == heads[1].index("needed")
+
+
 def test_the_patch_list_with_files_has_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     lines = list(show.patches(LISTED, files=True))
@@ -394,7 +428,14 @@ def test_every_wish_has_an_option(tmp_path: Path) -> None:
         "deps": "user",
         "prefix": [str(tmp_path)],
     }
-    ways: dict[str, Any] = {"no_auto_depthwise": True, "replace_depthwise": True, "jobs": 3, "no_tests": True, "distribute": True, "yes": True}
+    ways: dict[str, Any] = {
+        "no_auto_depthwise": True,
+        "replace_depthwise": True,
+        "jobs": 3,
+        "no_tests": True,
+        "distribute": True,
+        "yes": True,
+    }
     made = make_request(**everywhere, **ways, force=["some-conflict"], arch="8.6", cuda="12.9", tf32=True, tree_cudnn_conv=True)
     without = make_request(cpu=True, no_cudnn=True)
     default = Request()

@@ -14,6 +14,7 @@ from typing import Optional
 
 import pytest
 from packaging.version import Version
+from test_up import Quiet
 
 from caffeup.app.laying_out import lay_out_toolkit
 from caffeup.app.planning import Planned
@@ -374,7 +375,7 @@ def test_a_tree_is_not_configured_for_what_is_not_there(tmp_path: Path) -> None:
     the_tree = tree(root=str(tmp_path))
     session = Session(host=write_machine(tmp_path, env={}), facts=FACTS)
     with pytest.raises(DependencyError, match="not laid out yet") as caught:
-        put_in_place(session, Planned(tmp_path, here, the_tree, plan(here, the_tree)))
+        put_in_place(session, Planned(tmp_path, here, the_tree, plan(here, the_tree)), Quiet())
     assert "--cuda wheels" in caught.value.commands[0]
     assert not (tmp_path / ".caffeup").exists()
 

@@ -32,6 +32,7 @@ def build(
 
     root = find_tree(tree)
     request = merged(remembered_request(root), make_request(**wishes))
-    report = Up(Session(), Terminal(yes=request.yes), request).run_in(root, plan_file=plan)
-    typer.echo(to_json(report) if json else "\n".join(show.report(report)))
+    ui = Terminal(yes=request.yes)
+    report = Up(Session(), ui, request).run_in(root, plan_file=plan)
+    typer.echo(to_json(report) if json else "\n".join(show.report(report, told=ui.watched)))
     require_tests(report)

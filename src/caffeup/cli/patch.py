@@ -34,9 +34,11 @@ def list_(every: All = False, json: options.Json = False) -> None:
     if json:
         typer.echo(to_json(fixes))
         return
-    lines = list(show.table([(fix.id, _FILLED_FROM_A_LOG.sub(r"<\1>", fix.title)) for fix in fixes], wrap_last=False))
+    rows = [(fix.id, _FILLED_FROM_A_LOG.sub(r"<\1>", fix.title)) for fix in fixes]
+    lines = list(show.table(rows, wrap_last=sys.stdout.isatty()))
     left = len(known) - len(fixes)
-    lines += [f"  and {left} that change no tree but explain a failure or name what to install: --all"] if left else []
+    more = f"  and {left} that change no tree but explain a failure or name what to install: --all"
+    lines += show.paragraphs(more, on_terminal=sys.stdout.isatty()) if left else []
     typer.echo("\n".join(lines))
 
 

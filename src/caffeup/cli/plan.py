@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -44,10 +45,11 @@ def plan(
                 f"The plan says nothing about {explain}." + (f" Did you mean {near}?" if near else ""),
                 details=f"It has: {', '.join(keys(planned.plan))}",
             )
-        typer.echo(to_json(text.splitlines()) if json else text)
+        typer.echo(to_json(text.splitlines()) if json else "\n".join(show.paragraphs(text, on_terminal=sys.stdout.isatty())))
     elif why_not:
         reasons = why(planned.plan, planned.machine, session.facts, parse_capability(why_not))
-        typer.echo(to_json(reasons) if json else "\n".join(reasons) or f"{why_not} is built for.")
+        lines = show.paragraphs("\n".join(reasons) or f"{why_not} is built for.", on_terminal=sys.stdout.isatty())
+        typer.echo(to_json(reasons) if json else "\n".join(lines))
     else:
         told = told_together(session, planned.machine, planned.plan)
         typer.echo(to_json(planned.plan) if json else "\n".join(show.headed_plan(told, planned.tree)))

@@ -62,7 +62,7 @@ def table(
         under = indent + 4 if below else start
         body = _fill(row[-1], under, most=1 if cut_last else None) if wrap_last else [" " * under + row[-1]]
         if below:
-            yield from _fill(" ".join(head.split()), indent)
+            yield from [head.rstrip()] if len(head.rstrip()) <= width() else _fill(" ".join(head.split()), indent)
             yield from body
         else:
             yield (head + (body[0].strip() if body else "")).rstrip()
@@ -90,6 +90,12 @@ def fitted(line: str, under: int) -> list[str]:
         return [line]
     margin = " " * min(under, width() // 2)
     return textwrap.wrap(line, width(), subsequent_indent=margin, break_on_hyphens=False, break_long_words=False)
+
+
+def paragraphs(text: str, *, on_terminal: bool) -> Iterator[str]:
+    """Lines of an answer, for a terminal broken between words under their own indent."""
+    for line in as_typed(text).splitlines():
+        yield from fitted(line, len(line) - len(line.lstrip()) + 2) if on_terminal else [line]
 
 
 def _wrapped(label: str, text: str) -> Iterator[str]:
@@ -251,14 +257,19 @@ def _counted(names: Sequence[str], what: str) -> str:
     return f"1 {what}" if len(names) == 1 else f"{len(names)} {what}s"
 
 
-def report(value: Report) -> Iterator[str]:
-    """The end of ``up``: stages and their times, tests, checks, where the binaries are and how to use them."""
+def report(value: Report, *, told: bool = False) -> Iterator[str]:
+    """The end of ``up``: stages and their times, tests, checks, where the binaries are and how to use them.
+
+    ``told``: whoever reads it saw each stage when it ended, and is not told again.
+    """
     if all(stage.state != "done" for stage in value.stages if stage.name in _LONG):
         yield "nothing to do: everything is as it was built"
-        yield ""
-    yield "stages"
-    yield from table([(s.name, s.state, duration(s.seconds) if s.state == "done" else "", s.summary) for s in value.stages])
-    if value.tests is not None:
+        yield from () if told else ("",)
+    if not told:
+        yield "stages"
+        rows = [(s.name, s.state, duration(s.seconds) if s.state == "done" else "", s.summary) for s in value.stages]
+        yield from table(rows)
+    if value.tests is not None and (value.tests.failures or not told):
         yield ""
         yield "tests"
         yield from (f"  {line}" for line in tests(value.tests))

@@ -22,6 +22,11 @@ class Terminal:
         self._asks = self._stream.isatty()
         self._live = self._asks and draws()
 
+    @property
+    def watched(self) -> bool:
+        """Whether who reads the results on stdout saw what was said here."""
+        return self._asks and sys.stdout is not None and sys.stdout.isatty()
+
     def begin(self, stage: str, about: str = "") -> None:
         """Name the stage; on a terminal the line is overwritten when it ends."""
         text = f"{stage:<13}{about or '…'}"

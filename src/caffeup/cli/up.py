@@ -44,5 +44,5 @@ def up(
             raise planned.unreached
         raise typer.Exit(code_of(planned.plan))
     report = run.run()
-    typer.echo(to_json(report) if json else "\n".join(show.report(report)))
+    typer.echo(to_json(report) if json else "\n".join(show.report(report, told=Terminal().watched)))
     require_tests(report)
