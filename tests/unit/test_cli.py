@@ -371,6 +371,37 @@ def test_diagnose_a_log(tmp_path: Path, capsys: Captured) -> None:
     assert found[0]["id"] == "opencv4-c-constants"
 
 
+@pytest.mark.parametrize(("here", "named"), [("tree", "."), ("tree/src", ".."), ("above", "caffe"), ("none", "TREE")])
+def test_the_command_that_mends_names_the_tree_that_is_here(
+    here: str, named: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("tree/src/caffe", "above/caffe/src/caffe", "none"):
+        (tmp_path / folder).mkdir(parents=True)
+    log = tmp_path / "make.log"
+    log.write_text("src/caffe/util/io.cpp:76:34: error: ‘CV_LOAD_IMAGE_COLOR’ was not declared in this scope\n")
+    monkeypatch.chdir(tmp_path / here)
+    assert main(["diagnose", str(log)]) == 0
+    assert f"$ caffeup up {named}\n" in capsys.readouterr().out
+
+
+def test_a_log_of_nothing_is_not_called_free_of_errors(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "make.log").touch()
+    assert main(["diagnose", str(tmp_path / "make.log")]) == UsageError.exit_code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "empty" in said.err
+
+
+def test_at_a_terminal_it_is_said_that_the_log_is_waited_for(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Keyboard(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Keyboard(io.BytesIO(b"all is well\n")))
+    assert main(["diagnose"]) == 0
+    assert "Ctrl-D" in capsys.readouterr().err
+
+
 def test_an_error_says_what_why_how_and_where(capsys: Captured) -> None:
     finding = Finding(
         id="x.y",

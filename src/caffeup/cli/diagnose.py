@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Optional
 
 import typer
@@ -30,6 +31,8 @@ def diagnose(
     from caffeup.cli import show
     from caffeup.model.base import to_json
 
+    if "-" in (logs or ("-",)) and sys.stdin is not None and sys.stdin.isatty():
+        typer.echo("caffeup: reading from the terminal: paste the log, then Ctrl-D; or name its file", err=True)
     findings = diagnose_logs(Session(), tuple(logs or ("-",)), machine)
     if json:
         typer.echo(to_json(findings))
