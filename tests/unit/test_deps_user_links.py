@@ -10,7 +10,7 @@ import pytest
 
 from caffeup.deps.user_apt import Archive
 from caffeup.deps.user_elf import Linked, run_path
-from caffeup.deps.user_links import Choice, choices, in_usr, make_choices, mend_links, place_link
+from caffeup.deps.user_links import Choice, choices, gather, in_usr, make_choices, mend_links, place_link
 from caffeup.deps.user_unpack import is_whole, unpack
 from caffeup.errors import DependencyError, DiskError
 from caffeup.host import Output
@@ -129,6 +129,17 @@ def test_a_link_to_what_only_the_system_has_leads_there(tmp_path: Path) -> None:
     assert str(link.readlink()) == f"/{inside}"
     assert str(absent.readlink()) == "libgone.so.5.of.nobody"
     assert mend_links(root) == 0
+
+
+def test_a_library_outside_the_multiarch_folder_is_found_in_it_too(tmp_path: Path) -> None:
+    touch(tmp_path / "usr/lib/libarmadillo.so.14", "one")
+    touch(tmp_path / "usr/lib/libboth.so", "other")
+    touch(tmp_path / LIB / "libboth.so", "first")
+    for _ in range(2):
+        gather((tmp_path / LIB, tmp_path / "usr/lib"))
+    assert (tmp_path / LIB / "libarmadillo.so.14").read_text() == "one"
+    assert (tmp_path / LIB / "libboth.so").read_text() == "first"
+    gather(())
 
 
 # --- run paths ----------------------------------------------------------------------------------------------

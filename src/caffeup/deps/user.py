@@ -22,7 +22,7 @@ from caffeup.deps.install import Runner
 from caffeup.deps.system import InstallPlan
 from caffeup.deps.user_apt import Apt, Archive, Wanted
 from caffeup.deps.user_elf import lead_home, library_folders
-from caffeup.deps.user_links import Choice, make_choices, mend_links
+from caffeup.deps.user_links import Choice, gather, make_choices, mend_links
 from caffeup.deps.user_unpack import is_whole, unpack
 from caffeup.detect.unpacked import MARK
 from caffeup.disk import read_plain, write_atomically
@@ -183,6 +183,7 @@ def _finish(made: Path, part: Path, archives: list[Archive], triplet: str, host:
     make_choices(made, found)
     mend_links(made)
     folders = library_folders(made, triplet)
+    gather(folders)
     own = made / "usr/bin/patchelf"
     path = ":".join(str(folder) for folder in folders)
     patchelf = ("env", f"LD_LIBRARY_PATH={path}", str(own)) if own.is_file() else ("patchelf",)

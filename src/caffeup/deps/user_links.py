@@ -69,6 +69,15 @@ def place_link(root: Path, inside: str, target: str) -> None:
     fresh.replace(link)
 
 
+def gather(folders: tuple[Path, ...]) -> None:
+    """Link the libraries of the later folders into the first: linker and run paths need to know only that one."""
+    for folder in folders[1:]:
+        for file in sorted(folder.glob("*.so*")):
+            link = folders[0] / file.name
+            if file.exists() and not os.path.lexists(link):
+                link.symlink_to(os.path.relpath(file, folders[0]))
+
+
 def mend_links(root: Path) -> int:
     """Lead links to what is installed in the system there where it is not in the root; how many were changed."""
     changed = 0
