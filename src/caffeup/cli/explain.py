@@ -6,12 +6,17 @@ from typing import Annotated
 
 import typer
 
-from caffeup.cli import options
+from caffeup.cli import completion, options
 
 
 def explain(
     name: Annotated[
-        str, typer.Argument(metavar="[ID]", help="The id that stands in brackets behind a finding; nothing: all ids.")
+        str,
+        typer.Argument(
+            metavar="[ID]",
+            help="The id that stands in brackets behind a finding; nothing: all ids.",
+            autocompletion=completion.ids,
+        ),
     ] = "",
     json: options.Json = False,
 ) -> None:

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from caffeup.cli import options
+from caffeup.cli import completion, options
 from caffeup.cli.request import CHOICES, make_request, takes
 
 
 @takes(*CHOICES, "force", "yes")
 def export(
-    form: Annotated[str, typer.Argument(metavar="FORM", help="docker, apptainer or sh.")],
+    form: Annotated[str, typer.Argument(metavar="FORM", help="docker, apptainer or sh.", autocompletion=completion.forms)],
     tree: options.Tree = "",
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to write; by default it is printed.")] = "",
     **wishes: Any,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 from typer.core import TyperGroup
 
-from caffeup.cli import options
+from caffeup.cli import completion, options
 
 if TYPE_CHECKING:
     from caffeup.model.gpus import Snapshot
@@ -83,7 +83,12 @@ def _show(snapshot: Snapshot, *, json: bool) -> None:
 
 
 def explain(
-    figure: Annotated[str, typer.Argument(help="A figure, as it is named here or by nvidia-smi; without: all of them.")] = "",
+    figure: Annotated[
+        str,
+        typer.Argument(
+            help="A figure, as it is named here or by nvidia-smi; without: all of them.", autocompletion=completion.figures
+        ),
+    ] = "",
     json: options.Json = False,
 ) -> None:
     """What each figure means, its range, and what is normal."""

@@ -6,6 +6,8 @@ from typing import Annotated, Optional
 
 import typer
 
+from caffeup.cli import completion
+
 Tree = Annotated[str, typer.Argument(help="Folder of the tree; the one in or below the current folder where there is just one.")]
 TreeOption = Annotated[str, typer.Option("--tree", help="Folder of the tree.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout; words for people go to stderr.")]
@@ -18,7 +20,10 @@ Deps = Annotated[
 ]
 Source = Annotated[
     str,
-    typer.Argument(help="ssd (default), or another name that --list shows; a git URL, a folder, or an archive."),
+    typer.Argument(
+        help="ssd (default), or another name that --list shows; a git URL, a folder, or an archive.",
+        autocompletion=completion.trees,
+    ),
 ]
 Into = Annotated[str, typer.Option("--into", metavar="DIR", help="Folder for the tree; by default caffe-<name> here.")]
 Cpu = Annotated[bool, typer.Option("--cpu", help="Build without CUDA.")]
