@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Callable, get_type_hints
 
 import typer
+from typer._completion_classes import completion_init
 
 from caffeup import __version__
 from caffeup.cli import (
@@ -19,6 +20,7 @@ from caffeup.cli import (
     build,
     called,
     clean,
+    completion,
     configure,
     demo,
     detect,
@@ -41,6 +43,7 @@ app = typer.Typer(
     help="From a bare Linux machine to a Caffe that is built for this machine, tested, and works.",
     rich_markup_mode=None,
     no_args_is_help=True,
+    add_completion=False,  # typer's own would write into the user's dot files
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -55,6 +58,14 @@ def _version(value: bool) -> None:
 @app.callback()
 def _root(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    show_completion: str = typer.Option(
+        "",
+        "--show-completion",
+        metavar="SHELL",
+        callback=completion.show,
+        is_eager=True,
+        help='Completion for bash, zsh or fish:  eval "$(caffeup --show-completion bash)"',
+    ),
 ) -> None:
     """From a bare Linux machine to a Caffe that is built for this machine, tested, and works."""
 
@@ -137,7 +148,8 @@ def main(arguments: list[str]) -> int:
     if called.of_checkout():
         app.info.epilog = f"From the checkout there is also: {called.name()} test [--real], the project's own checks."
     try:
-        app(arguments, prog_name=Path(called.name()).name)
+        completion_init()
+        app(arguments, prog_name=Path(called.name()).name, complete_var=completion.VARIABLE)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(bool(end.code))
     except BaseException as error:  # noqa: BLE001  # what typer itself prints (help, version) meets full disks and closed pipes too
