@@ -128,6 +128,18 @@ class NotEnded(CaffeupError):
     exit_code = 17
 
 
+class LockDiffers(CaffeupError):
+    """What a lock says and what is here, or what was built, are not the same; all differences are listed."""
+
+    exit_code = 19
+
+
+class LockUnfit(CaffeupError):
+    """No lock, one that was changed since it was written, or one for another kind of machine."""
+
+    exit_code = 20
+
+
 class CannotRun(CaffeupError):
     """The command of ``run`` is there and cannot be run; the code is the shell's."""
 

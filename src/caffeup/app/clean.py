@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Optional
 
 from caffeup.app.laying_out import cuda_home, remove_cuda
+from caffeup.app.locking import is_ours
 from caffeup.app.removal import Removal
 from caffeup.app.session import Session, require_tree
-from caffeup.app.state import FOLDER, State, exclusive, load_state, save_state
+from caffeup.app.state import FOLDER, LOCK, State, exclusive, load_state, require_own_folder, save_state
 from caffeup.app.treework import last_plan
 from caffeup.app.ui import Ui
 from caffeup.app.unpacking import deps_home, remove_deps
@@ -105,6 +106,7 @@ def clean_tree(session: Session, ui: Ui, root: Path, *, products: bool, logs: bo
     Killed at any point, the next run goes on with what is left. What cannot be removed is a ``DiskError`` at the end.
     """
     require_tree(root)
+    require_own_folder(root)
     if not _of_runs(root / FOLDER):
         yield f"caffeup has made nothing in {root}"
         return
@@ -178,6 +180,8 @@ def _take_out(root: Path, removal: Removal) -> Iterator[str]:
     yield from (f"  kept {path}" for path in changed)
     home = root / FOLDER
     fetched = recorded_origin(root) is not None  # the tree came with it, and up knows the tree by it
+    if is_ours(root / LOCK) and LOCK not in map(str, tracked(root)):
+        removal.whole(root / LOCK)
     for name in (*_OURS, *(() if fetched else (ORIGIN,))):
         if not (changed and name in _FOR_THE_WAY_BACK):
             removal.whole(home / name)

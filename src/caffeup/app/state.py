@@ -21,6 +21,8 @@ from caffeup.model.outcome import Check, StageOutcome, TestReport
 from caffeup.model.plan import Request
 
 FOLDER = ".caffeup"
+LOCK = "caffeup.lock"
+"""In the tree's root, to be kept with the sources: it says what was built of them."""
 _BUILT = {".git", ".caffeup", "build", ".build_release", ".build_debug", "distribute", "temp", "__pycache__"}
 
 
@@ -85,6 +87,8 @@ def _sources(root: Path) -> Iterator[tuple[str, os.stat_result]]:
         names[:] = sorted(name for name in names if name not in _BUILT and not name.endswith(("_release", "_debug", ".egg-info")))
         for name in sorted(files):
             if name.endswith((".so", ".pyc", "_pb2.py", ".o", ".testbin")):
+                continue
+            if name == LOCK and folder == str(root):
                 continue
             path = os.path.join(folder, name)  # noqa: PTH118  # thousands of files: Path objects take longer than the stat
             with suppress(OSError):

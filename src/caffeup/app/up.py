@@ -11,12 +11,13 @@ from caffeup.app.dependencies import install_missing
 from caffeup.app.diagnosing import diagnose_failure
 from caffeup.app.foreign_plan import require_of_here
 from caffeup.app.laying_out import lay_out_toolkit
+from caffeup.app.locking import Locked, write_after
 from caffeup.app.missing import without_git
 from caffeup.app.obtain import Wanted, look_ahead, obtain, resolve
 from caffeup.app.planning import Planned, read_plan
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages, digest
-from caffeup.app.state import FOLDER, exclusive, newer_than, source_stamp
+from caffeup.app.state import FOLDER, LOCK, exclusive, newer_than, source_stamp
 from caffeup.app.treework import build_of, environment, keep_plan, products, require_buildable, verify_tree
 from caffeup.app.state import FOLDER, LOCK, exclusive, newer_than, source_stamp
 from caffeup.app.treework import apply_shown, build_of, environment, keep_plan, products, require_buildable, verify_tree
@@ -41,14 +42,18 @@ from caffeup.source.catalogue import known_failure
 SOURCES = "files of the tree were written, or removed"
 SHOWN = 3
 
+_BUILDS = frozenset(("build", "pycaffe", "verify"))
+"""Stages after which a lock may say something else."""
+
 
 class Up:
     """One run. Every stage is a method; what a later one needs is returned by an earlier one."""
 
-    def __init__(self, session: Session, ui: Ui, request: Request) -> None:
+    def __init__(self, session: Session, ui: Ui, request: Request, locked: Optional[Locked] = None) -> None:
         self._session = session
         self._ui = ui
-        self._request = request
+        self._request = locked.request(request) if locked is not None else request
+        self._locked = locked
         self._stages = Stages(ui)
 
     def preview(self) -> Planned:
@@ -86,6 +91,8 @@ class Up:
         with self._stages.step("detect") as say:
             machine = self._session.machine(self._request.prefixes, self._request.python, self._request.cuda)
             say(in_short(machine))
+        if self._locked is not None:
+            self._locked.require_kind(machine)
         return machine
 
     def _before_fetching(self, machine: Machine, wanted: Wanted) -> Machine:
@@ -105,7 +112,8 @@ class Up:
         tree = self._session.tree(root)  # before anything is written into what may be no Caffe tree at all
         with exclusive(root):
             self._stages.remember_in(root)
-            self._stages.update(request=msgspec.structs.replace(self._request, yes=False))
+            if self._locked is None:
+                self._stages.update(request=msgspec.structs.replace(self._request, yes=False))
             recovered = engine.recover(str(root))
             for path in recovered.kept:
                 self._ui.say(f"kept as somebody changed it after a run that was cut short: {path}")
@@ -137,6 +145,9 @@ class Up:
 
     def _make(self, planned: Planned) -> Report:
         root, plan = planned.root, planned.plan
+        if self._locked is not None:
+            self._locked.require(self._session, planned)
+            self._stages.update(request=msgspec.structs.replace(self._request, yes=False))
         key = self._configure(planned)
         build = build_of(self._session, plan, planned.machine)
         parts = {
@@ -232,6 +243,7 @@ class Up:
             return StageOutcome(name="verify", state="done", summary=f"{len(checks)} checks passed")
 
         self._stages.once("verify", digest(built, planned.plan.python), work, still_there=lambda: True)
+        self._lock(planned)
         root = planned.root
         return Report(
             tree=str(root),
@@ -241,6 +253,18 @@ class Up:
             binaries=tuple(str(path) for path in products(planned.plan)),
             environment=tuple((name, ":".join(folders)) for name, folders in environment(planned.plan)),
         )
+
+    def _lock(self, planned: Planned) -> None:
+        """Hold what was built against the lock, or write one; where nothing was done there is nothing to write."""
+        if self._locked is not None:
+            with self._stages.step("lock") as say:
+                self._locked.require_built(planned.plan)
+                say(f"everything is as {self._locked.path} says")
+        elif not (planned.root / LOCK).exists() or any(
+            one.state == "done" for one in self._stages.outcomes if one.name in _BUILDS
+        ):
+            with self._stages.step("lock") as say:
+                say(write_after(self._session, planned))
 
 
 def require_tests(report: Report) -> None:

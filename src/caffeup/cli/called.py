@@ -7,7 +7,10 @@ import re
 import shutil
 
 # The program as a command, in a shell's quotes or in a sentence; not its name alone, and not the end of a path.
-_COMMANDS = "up detect doctor plan configure patch build verify bench demo diagnose explain run gpu net env clean"
+_COMMANDS = (
+    "up detect doctor plan configure patch build verify bench demo diagnose explain export run gpu net env clean "
+    "lock cuda rollback"
+)
 _OURS = re.compile(rf"(?<![\w./-])caffeup(?= (?:(?:{_COMMANDS.replace(' ', '|')})(?![\w-])|--\w))")
 
 

@@ -30,6 +30,7 @@ from caffeup.cli import (
     explain,
     export,
     gpu,
+    lock,
     net,
     patch,
     plan,
@@ -139,6 +140,9 @@ app.add_typer(patch.app, short_help=patch.app.info.help)
 for _gpu_command in (gpu.explain, gpu.free, gpu.kill):
     gpu.app.command(_gpu_command.__name__, short_help=summary(_gpu_command))(guarded(_gpu_command))
 gpu.app.command("run", short_help=summary(gpu.run), context_settings={"allow_interspersed_args": False})(guarded(gpu.run))
+for _lock_command in lock.COMMANDS:
+    lock.app.command(_lock_command.__name__, short_help=summary(_lock_command))(guarded(_lock_command))
+app.add_typer(lock.app, short_help=lock.app.info.help)
 gpu.app.callback(invoke_without_command=True)(guarded(gpu.table))
 app.add_typer(gpu.app, short_help=gpu.app.info.help)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Optional
 
 import typer
 
@@ -14,6 +14,13 @@ from caffeup.cli.request import CHOICES, make_request, takes
 def up(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and touch nothing.")] = False,
     names: Annotated[bool, typer.Option("--list", help="Show the names of trees that up can fetch.")] = False,
+    locked: Annotated[
+        bool, typer.Option("--locked", help="Build exactly what the tree's caffeup.lock says, or say why not.")
+    ] = False,
+    lock_file: Annotated[str, typer.Option("--lock", metavar="FILE", help="The lock for --locked, where it is another.")] = "",
+    allow: Annotated[
+        Optional[list[str]], typer.Option("--allow", metavar="KEY", help="Accept this difference from the lock (repeatable).")
+    ] = None,
     json: options.Json = False,
     **wishes: Any,
 ) -> None:
@@ -21,6 +28,7 @@ def up(
 
     Detect, plan, fetch, install what is missing, configure, patch, build, test, pycaffe, verify. Again: only what changed.
     """
+    from caffeup.app.locking import locked_for
     from caffeup.app.missing import code_of, told_together
     from caffeup.app.session import Session
     from caffeup.app.up import Up, require_tests
@@ -35,9 +43,14 @@ def up(
         typer.echo(to_json(known) if json else "\n".join(show.table([(one.id, one.title) for one in known])))
         return
     request = make_request(**wishes)
-    run = Up(session, Terminal(yes=request.yes), request)
+    request, held = locked_for(
+        session, request, locked=locked, file=lock_file, allow=tuple(allow or ()), given=bool(wishes["source"])
+    )
+    run = Up(session, Terminal(yes=request.yes), request, held)
     if dry_run:
         planned = run.preview()
+        if held is not None and planned.tree.seen:
+            held.require(session, planned)
         told = told_together(session, planned.machine, planned.plan)
         typer.echo(to_json(planned.plan) if json else "\n".join(show.headed_plan(told, planned.tree)))
         if planned.unreached is not None:
