@@ -65,6 +65,13 @@ def test_a_build_of_which_a_part_is_gone_is_not_whole(built: Path) -> None:
     assert "tree-built" not in found
 
 
+def test_of_a_build_that_is_gone_only_that_is_told(built: Path) -> None:
+    shutil.rmtree(built / ".build_release")
+    found = about(built)
+    assert found["tree-not-whole"].title == "the program and the library are not built"
+    assert not {"tree-tests", "tree-verified", "tree-not-verified"} & set(found)
+
+
 def test_what_was_taken_out_is_told(built: Path) -> None:
     assert "tree-patches-absent" not in about(built)
     engine.revert(str(built))

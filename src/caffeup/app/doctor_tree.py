@@ -42,8 +42,9 @@ def tree_findings(session: Session, planned: Planned) -> Iterator[Finding]:
         )
         return
     yield from _built(planned, state, built)
-    yield from _tested(root, state)
-    yield from _verified(root, state)
+    if built:
+        yield from _tested(root, state)
+        yield from _verified(root, state)
 
 
 def _up(root: Path, text: str) -> Remedy:
@@ -105,7 +106,8 @@ def _built(planned: Planned, state: State, built: dict[str, Path]) -> Iterator[F
         seen = tuple(Evidence(where=str(path)) for path in built.values())
         yield Finding(id="tree-built", severity=Severity.OK, title="the tree is built", evidence=seen)
         return
-    title = f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not built" if lacking else ""
+    listed = ", ".join(lacking[:-1]) + (" and " if lacking[1:] else "") + "".join(lacking[-1:])
+    title = f"{listed} {'is' if len(lacking) == 1 else 'are'} not built" if lacking else ""
     yield Finding(
         id="tree-not-whole",
         severity=Severity.WARNING,
