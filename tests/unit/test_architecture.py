@@ -35,7 +35,6 @@ MAY_IMPORT = {
     "diagnose": {"model", "facts", "diagnose"},
     "net": {"model", "facts", "errors", "net"},
     "export": {"model", "facts", "errors", "export"},
-    "export": {"model", "facts", "errors", "export"},
     "bench": {"model", "errors", "net", "gpu", "bench"},
 }
 PURE = ("model", "facts", "plan", "diagnose", "detect/parse", "gpu/", "bench/", "lock/", "export/")

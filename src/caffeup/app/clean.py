@@ -11,6 +11,7 @@ from typing import Optional
 from caffeup.app.laying_out import cuda_home, remove_cuda
 from caffeup.app.locking import is_ours
 from caffeup.app.removal import Removal
+from caffeup.app.rollback import FOLDERS as PREVIOUS
 from caffeup.app.session import Session, require_tree
 from caffeup.app.state import FOLDER, LOCK, State, exclusive, load_state, require_own_folder, save_state
 from caffeup.app.treework import last_plan
@@ -30,7 +31,7 @@ from caffeup.source.origin import recorded_origin
 _LOGS = ("logs", "tmp")
 _FOR_THE_WAY_BACK = ("ledger.json", "undo")
 _OURS = (
-    *(*_LOGS, *_FOR_THE_WAY_BACK, KEPT, f"{KEPT}.new", "ccache", "fingerprint.json", "journal.json"),
+    *(*_LOGS, *_FOR_THE_WAY_BACK, *PREVIOUS, KEPT, f"{KEPT}.new", "ccache", "fingerprint.json", "journal.json"),
     *("plan.json", "state.json", "tests-left-out.json", "tests-left-out.settings", "times.json"),
 )
 """What caffeup keeps in its folder; what else lies there is not caffeup's, or in the ledger."""

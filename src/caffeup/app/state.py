@@ -26,7 +26,10 @@ LOCK = "caffeup.lock"
 _BUILT = {".git", ".caffeup", "build", ".build_release", ".build_debug", "distribute", "temp", "__pycache__"}
 
 
-_WRITTEN = ("came", "came.new", "ccache", "holder", "include", "lib", "lock", "logs", "tmp", "undo")
+_WRITTEN = (
+    *("came", "came.new", "ccache", "holder", "include", "lib", "lock", "logs"),
+    *("previous", "previous.new", "previous.old", "tmp", "undo"),
+)
 """What is written in place; the rest is written beside and renamed, which never follows a link."""
 
 
@@ -49,6 +52,8 @@ class State(Value):
     stages: tuple[StageRecord, ...] = ()
     tests: Optional[TestReport] = None
     checks: tuple[Check, ...] = ()
+    driver: str = ""
+    """The NVIDIA driver's release at the last run."""
 
 
 def load_state(root: Path) -> State:

@@ -15,10 +15,9 @@ from caffeup.app.locking import Locked, write_after
 from caffeup.app.missing import without_git
 from caffeup.app.obtain import Wanted, look_ahead, obtain, resolve
 from caffeup.app.planning import Planned, read_plan
+from caffeup.app.rollback import keep, plan_before, way_back
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages, digest
-from caffeup.app.state import FOLDER, LOCK, exclusive, newer_than, source_stamp
-from caffeup.app.treework import build_of, environment, keep_plan, products, require_buildable, verify_tree
 from caffeup.app.state import FOLDER, LOCK, exclusive, newer_than, source_stamp
 from caffeup.app.treework import apply_shown, build_of, environment, keep_plan, products, require_buildable, verify_tree
 from caffeup.app.ui import Ui
@@ -114,6 +113,7 @@ class Up:
             self._stages.remember_in(root)
             if self._locked is None:
                 self._stages.update(request=msgspec.structs.replace(self._request, yes=False))
+            self._tell_driver(machine)
             recovered = engine.recover(str(root))
             for path in recovered.kept:
                 self._ui.say(f"kept as somebody changed it after a run that was cut short: {path}")
@@ -123,6 +123,7 @@ class Up:
             except BuildFailed as error:
                 found = diagnose_failure(self._session, error, planned.machine, planned.tree)
                 error.findings = (*error.findings, *found)
+                error.commands = (*error.commands, *way_back(root))
                 raise
 
     def _plan(self, root: Path, machine: Machine, tree: Tree, given: Optional[Plan]) -> Planned:
@@ -148,6 +149,7 @@ class Up:
         if self._locked is not None:
             self._locked.require(self._session, planned)
             self._stages.update(request=msgspec.structs.replace(self._request, yes=False))
+        before = plan_before(root)
         key = self._configure(planned)
         build = build_of(self._session, plan, planned.machine)
         parts = {
@@ -160,7 +162,7 @@ class Up:
         self._stages.once(
             "build",
             built,
-            lambda: self._build(build),
+            lambda: self._build(build, before),
             still_there=lambda: _library(plan) is not None,
             parts=parts,
             more=lambda part: _newer(root, plan) if part == SOURCES else "",
@@ -202,7 +204,8 @@ class Up:
         steps = ("build", *tests, *(("pycaffe",) if plan.python else ()), "verify")
         return self._ui.progress(f"{title} (step {steps.index(title) + 1} of {len(steps)})")
 
-    def _build(self, build: Build) -> StageOutcome:
+    def _build(self, build: Build, before: Optional[Plan]) -> StageOutcome:
+        keep(build.path, before)
         for later in ("test", "pycaffe", "verify"):
             self._stages.forget(later)
         return make_all(build, self._progress("build", build.plan), self._ui.say)
@@ -239,10 +242,12 @@ class Up:
                     f"It was built, but {len(bad)} of {len(checks)} checks failed.",
                     details="\n".join(f"{check.name}: {check.result}" for check in bad),
                     findings=tuple(check.finding for check in bad if check.finding is not None),
+                    commands=way_back(planned.root),
                 )
             return StageOutcome(name="verify", state="done", summary=f"{len(checks)} checks passed")
 
-        self._stages.once("verify", digest(built, planned.plan.python), work, still_there=lambda: True)
+        driver = self._stages.state.driver if planned.plan.gpu else ""
+        self._stages.once("verify", digest(built, planned.plan.python, driver), work, still_there=lambda: True)
         self._lock(planned)
         root = planned.root
         return Report(
@@ -253,6 +258,16 @@ class Up:
             binaries=tuple(str(path) for path in products(planned.plan)),
             environment=tuple((name, ":".join(folders)) for name, folders in environment(planned.plan)),
         )
+
+    def _tell_driver(self, machine: Machine) -> None:
+        """A new driver changes nothing that is built; that it runs what is built is checked again."""
+        driver = machine.graphics.driver
+        now = str(driver.release) if driver is not None and driver.release is not None else ""
+        before = self._stages.state.driver
+        if before and now and before != now:
+            self._ui.say(f"driver {before} → {now}: nothing is built anew for it; what is built is checked again")
+        if now != before:
+            self._stages.update(driver=now or before)
 
     def _lock(self, planned: Planned) -> None:
         """Hold what was built against the lock, or write one; where nothing was done there is nothing to write."""

@@ -54,7 +54,7 @@ def prepare(build: Build, log: IO[bytes], say: Say = _quietly) -> Variables:
     if stale.files:
         count = f"{stale.files} file{'s' if stale.files != 1 else ''}"
         _note(log, f"removed {count} ({', '.join(stale.kinds)}): {stale.because}")
-        say(f"what was built before does not fit and is built anew ({count}): {stale.because}")
+        say(f"what was built before does not fit and is built anew ({stale.what}): {stale.because}")
     return variables
 
 

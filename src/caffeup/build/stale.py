@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Optional
@@ -17,9 +18,24 @@ from caffeup.model.base import Value, from_json, to_json
 from caffeup.model.plan import Plan
 
 # Decisions that say which headers and libraries an object was made with. What only the command line shows is not repeated here.
-_FOR_CXX = ("compiler", "toolkit", "cudnn", "opencv", "protobuf", "boost", "hdf5", "blas", "glog", "standard")
+_FOR_CXX = ("compiler", "opencv", "protobuf", "boost", "hdf5", "blas", "glog", "standard")
 _SHOWN = 4
-_FOR_CUDA = ("compiler", "toolkit", "cudnn", "protobuf", "boost", "glog", "standard")
+_FOR_CUDA = ("compiler", "toolkit", "protobuf", "boost", "glog", "standard")
+# Through common.hpp every object includes the headers of CUDA and cuDNN, and few use them. Within one major release the
+# headers change for those alone: a symbol of theirs has the name in it. Another major release is another matter.
+_MARKS = {
+    "toolkit": (b"cuda", b"cublas", b"curand", b"cudnn", b"CuDNN", b"nccl"),
+    "cudnn": (b"cudnn", b"CuDNN"),
+}
+_WORDS = {
+    "cxx": "C++ objects",
+    "cuda": "GPU code",
+    "link": "library and programs",
+    "python": "pycaffe",
+    "protoc": "what protoc makes",
+    "toolkit": "objects that use CUDA",
+    "cudnn": "objects that use cuDNN",
+}
 
 
 class Fingerprint(Value):
@@ -30,6 +46,8 @@ class Fingerprint(Value):
     link: str
     python: str
     protoc: str
+    toolkit: str = ""
+    cudnn: str = ""
     parts: dict[str, str] = msgspec.field(default_factory=dict)
     """What these digests were made of, by names for people; a value behind ``#`` is a digest itself."""
 
@@ -45,6 +63,8 @@ class Stale(Value):
     """What was removed because of other settings."""
 
     kinds: tuple[str, ...] = ()
+    what: str = ""
+    """The kinds in words: ``GPU code, library and programs``."""
     files: int = 0
     """0 where only modules that protoc made were there and nothing was ever built: a tree may come with them."""
     because: str = ""
@@ -56,10 +76,21 @@ def fingerprint(root: Path, plan: Plan, variables: Variables) -> Fingerprint:
     shims = _content(root / ".caffeup" / "include")
     shim_libraries = _content(root / ".caffeup" / "lib")
     links = "\n".join(f"{link.name} {link.target}" for link in plan.links)
-    cxx = (variables.text("CXX"), _identity(plan.compiler), variables.text("CXXFLAGS"), shims, links, _decided(plan, _FOR_CXX))
+    headers = "\n".join(f"{link.name} {link.target}" for link in plan.links if not _of_cuda(link.name))
+    major = "\n".join(_major(_decided(plan, (key,))) for key in _MARKS)
+    cxx = (
+        variables.text("CXX"),
+        _identity(plan.compiler),
+        variables.text("CXXFLAGS"),
+        shims,
+        headers,
+        _decided(plan, _FOR_CXX),
+        major,
+    )
     nvcc = _identity(str(root / variables.text("CUDA_DIR") / "bin" / "nvcc")) if variables.text("CUDA_DIR") else ""
-    cuda = (variables.text("NVCCFLAGS"), variables.text("CUDA_ARCH"), nvcc, shims, links, _decided(plan, _FOR_CUDA))
-    link = (*cxx[:2], variables.text("LINKFLAGS"), variables.text("LDFLAGS"), shim_libraries, links)
+    cuda = (variables.text("NVCCFLAGS"), variables.text("CUDA_ARCH"), nvcc, shims, headers, _decided(plan, _FOR_CUDA), major)
+    marked = _decided(plan, tuple(_MARKS))
+    link = (*cxx[:2], variables.text("LINKFLAGS"), variables.text("LDFLAGS"), shim_libraries, links, marked)
     python = (*link, variables.text("PYTHON_LDFLAGS"), plan.python, _identity(plan.python))
     return Fingerprint(
         cxx=_digest(*cxx),
@@ -67,8 +98,14 @@ def fingerprint(root: Path, plan: Plan, variables: Variables) -> Fingerprint:
         link=_digest(*link),
         python=_digest(*python),
         protoc=_digest(plan.protoc, _identity(plan.protoc), _decided(plan, ("protobuf",))),
+        toolkit=_digest(_decided(plan, ("toolkit",)), nvcc),
+        cudnn=_digest(_decided(plan, ("cudnn",))),
         parts={
-            **{one.key: one.value for one in plan.decisions if one.key in _FOR_CXX or (one.key == "python" and plan.python)},
+            **{
+                one.key: one.value
+                for one in plan.decisions
+                if one.key in (*_FOR_CXX, *_MARKS) or (one.key == "python" and plan.python)
+            },
             "file of the compiler": f"#{_digest(cxx[1])}",
             "options of the compiler": f"#{_digest(cxx[2])}",
             "options of nvcc": f"#{_digest(*cuda[:2])}",
@@ -94,6 +131,15 @@ def _changes(old: Optional[Fingerprint], new: Fingerprint) -> str:
 
 def _decided(plan: Plan, keys: tuple[str, ...]) -> str:
     return "\n".join(f"{one.key}={one.value}" for one in plan.decisions if one.key in keys)
+
+
+def _major(decision: str) -> str:
+    """Up to the first number: ``cudnn=9`` of ``cudnn=9.14.0``, ``toolkit=CUDA 13``."""
+    return re.match(r"[^\d.]*\d*", decision).group()  # type: ignore[union-attr]  # it matches any text
+
+
+def _of_cuda(link: str) -> bool:
+    return link.startswith(("cuda", "deps/cuda", "deps/cudnn"))
 
 
 def _digest(*parts: str) -> str:
@@ -131,13 +177,26 @@ def remove_stale(root: Path, new: Fingerprint, variables: Variables) -> Stale:
     if old == new:
         return Stale()
     kinds = tuple(kind for kind in KINDS if not new.same_as(old, kind))
+    using = tuple(kind for kind in _MARKS if not new.same_as(old, kind) and not {"cxx", "cuda"} <= set(kinds))
     count, built = 0, old is not None
-    for path in _stale_files(root, kinds, variables):
+    for path in _stale_files(root, kinds, using, variables):
         path.unlink()
         count += 1
         built = built or not path.name.endswith("_pb2.py")
     write_atomically(where, to_json(new))
-    return Stale(kinds=kinds, files=count, because=_changes(old, new)) if count and built else Stale()
+    if not count or not built:
+        return Stale()
+    every = (*kinds, *using)
+    return Stale(kinds=every, what=", ".join(_WORDS[kind] for kind in every), files=count, because=_changes(old, new))
+
+
+def _speaks(path: Path, marks: tuple[bytes, ...]) -> bool:
+    """Whether an object has one of these words in it, among its symbols or its code; one that cannot be read has."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return True
+    return any(mark in data for mark in marks)
 
 
 def _read(where: Path) -> Optional[Fingerprint]:
@@ -147,9 +206,10 @@ def _read(where: Path) -> Optional[Fingerprint]:
         return None
 
 
-def _stale_files(root: Path, kinds: tuple[str, ...], variables: Variables) -> Iterator[Path]:
+def _stale_files(root: Path, kinds: tuple[str, ...], using: tuple[str, ...], variables: Variables) -> Iterator[Path]:
+    marks = tuple(mark for kind in using for mark in _MARKS[kind])
     for path, kind in products.files(root / variables.build_dir):
-        if kind in kinds:
+        if kind in kinds or (marks and kind in {"cxx", "cuda"} and path.suffix == ".o" and _speaks(path, marks)):
             yield path
     if "python" in kinds:
         yield from products.modules(root)

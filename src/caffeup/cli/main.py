@@ -34,6 +34,7 @@ from caffeup.cli import (
     net,
     patch,
     plan,
+    rollback,
     up,
     verify,
 )
@@ -123,6 +124,7 @@ for _command in (
     export.export,
     env.env,
     clean.clean,
+    rollback.rollback,
 ):
     app.command(short_help=summary(_command), help=called.as_typed(inspect.getdoc(_command) or ""))(guarded(_command))
 app.command(
