@@ -16,15 +16,18 @@ from hypothesis import strategies as st
 
 from caffeup.app.exporting import export_tree
 from caffeup.app.session import Session
+from caffeup.app.state import LOCK
 from caffeup.cli.main import main
-from caffeup.errors import CannotBuild, DependencyError, UsageError
+from caffeup.errors import CaffeupError, CannotBuild, DependencyError, UsageError
 from caffeup.export import quoting
 from caffeup.export.differences import patch_of
 from caffeup.export.image import image_row, images_for
 from caffeup.export.recipe import FORMS
 from caffeup.facts.images import ImageFile
 from caffeup.host import Output, RealHost
+from caffeup.lock import text as lock_text
 from caffeup.model.base import from_json
+from caffeup.model.lock import Lock
 from caffeup.model.machine import Machine
 from caffeup.model.plan import Plan, Request
 from caffeup.model.tree import Origin, Tree
@@ -210,6 +213,21 @@ def test_what_is_known_is_pinned(form: str, tiny: Path, monkeypatch: pytest.Monk
     assert "g++=4:12.2.0-3" in script
     assert " make=4.3 " in script
     assert " patch " in script, "not installed here: no version is known"
+
+
+def test_the_lock_says_which_versions(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from_git(monkeypatch)
+    session = on(monkeypatch, MACHINES["debian12-no-gpu"])
+    place = tiny / LOCK
+    place.parent.mkdir(exist_ok=True)
+    place.write_text(lock_text.write(lock_text.sealed(Lock(packages={"make": "4.2", "other": "1"}, tree={"commit": "f" * 40}))))
+    done = export_tree(session, "sh", "tiny", Request())
+    assert " make=4.2 " in done.text
+    assert "other=" not in done.text
+    assert any("the lock is of commit ffffffffff" in note for note in done.notes)
+    place.write_text("nonsense")
+    with pytest.raises(CaffeupError):
+        export_tree(session, "sh", "tiny", Request())
 
 
 def test_a_tree_from_nowhere_is_told_so(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 import msgspec
 
 from caffeup import __version__
+from caffeup.app.locking import read_lock
 from caffeup.app.missing import to_install
 from caffeup.app.planning import merged
 from caffeup.app.session import Session, find_tree, remembered_request
-from caffeup.app.state import FOLDER
+from caffeup.app.state import FOLDER, LOCK
 from caffeup.app.treework import require_buildable
 from caffeup.bundle import bundled
 from caffeup.errors import DependencyError, UsageError
@@ -22,6 +23,7 @@ from caffeup.export.recipe import FORMS, Packages, Recipe, Written
 from caffeup.export.words import render
 from caffeup.facts.images import ImageFile
 from caffeup.facts.libraries import Kind
+from caffeup.model.lock import Lock
 from caffeup.model.machine import Machine, Python
 from caffeup.model.plan import Plan, Request
 from caffeup.model.tree import Tree
@@ -58,13 +60,14 @@ def export_tree(session: Session, form: str, named: str, given: Request) -> Expo
     root = find_tree(named)
     request = merged(remembered_request(root), given)
     machine, tree = session.machine(request.prefixes, request.python, request.cuda), session.tree(root)
-    recipe = _recipe(session, machine, tree, request, container=form != "sh")
+    lock = read_lock(root / LOCK) if (root / LOCK).is_file() else Lock()
+    recipe = _recipe(session, machine, tree, request, lock, container=form != "sh")
     script = render(recipe, _template("sh"))
     text = script if form == "sh" else render(recipe, _template(form), script)
-    return Exported(text, tuple(_notes(tree, recipe)))
+    return Exported(text, tuple(_notes(tree, recipe, lock)))
 
 
-def _recipe(session: Session, machine: Machine, tree: Tree, request: Request, *, container: bool) -> Recipe:
+def _recipe(session: Session, machine: Machine, tree: Tree, request: Request, lock: Lock, *, container: bool) -> Recipe:
     images = session.facts.reader.table("images", ImageFile)
     plan = session.plan(machine, tree, request)
     row = None
@@ -75,13 +78,13 @@ def _recipe(session: Session, machine: Machine, tree: Tree, request: Request, *,
             row = image_row(machine, toolkit, images)
             cudnn = next((one.version for one in machine.cudnn_headers), None) if plan.cudnn else None
             machine = with_image(machine, toolkit, row, cudnn=cudnn)
-        request = msgspec.structs.replace(request, cuda="", prefixes=())
+        request = msgspec.structs.replace(request, cuda="", prefixes=(), deps="")
         plan = session.plan(machine, tree, request)
         require_packaged(plan)
     require_buildable(plan)
     _require_installed(session, machine, plan)
     found = images_for(machine, plan, images, row) if container else None
-    packages = _packages(session, machine, tree, plan, container=container)
+    packages = _packages(session, machine, tree, plan, lock)
     fork = next((one for one in session.facts.forks if one.id == tree.fork), None)
     sdist = fork.sdist if fork is not None and tree.origin.kind == "sdist" else None
     known = fork.failures if fork is not None else ()
@@ -120,8 +123,8 @@ def _require_installed(session: Session, machine: Machine, plan: Plan) -> None:
         )
 
 
-def _packages(session: Session, machine: Machine, tree: Tree, plan: Plan, *, container: bool) -> Packages:
-    """All that a bare machine of this kind would miss, with the versions that are installed here."""
+def _packages(session: Session, machine: Machine, tree: Tree, plan: Plan, lock: Lock) -> Packages:
+    """All that a bare machine of this kind would miss, with the versions of the lock, or those that are installed here."""
     python = next((one for one in machine.pythons if one.executable == plan.python), None)
     stripped = msgspec.structs.replace(
         machine, libraries=(), programs=(), compilers=(), pythons=(_bare(python),) if python is not None else ()
@@ -139,16 +142,20 @@ def _packages(session: Session, machine: Machine, tree: Tree, plan: Plan, *, con
     source = "index" if tree.origin.kind == "sdist" else "git" if tree.origin.url else ""
     here = dict(_versions(session, manager.id, wanted.packages))
     packages = tuple(one for one in wanted.packages if one in here or one not in wanted.optional)
-    names = tuple(dict.fromkeys((*packages, *(run if container or run else ()), "patch", *_ALSO.get(source, ()))))
+    names = tuple(dict.fromkeys((*packages, *run, "patch", *_ALSO.get(source, ()))))
     return Packages(
         manager=manager.id,
         first=wanted.first,
         before=manager.paste[:-1],
         install=manager.paste[-1],
         names=names,
-        versions=_versions(session, manager.id, names),
+        versions=tuple(sorted({**dict(_versions(session, manager.id, names)), **_pins(lock, names)}.items())),
         python=run,
     )
+
+
+def _pins(lock: Lock, names: tuple[str, ...]) -> dict[str, str]:
+    return {name: version for name, version in lock.packages.items() if name in names and version}
 
 
 def _bare(python: Python) -> Python:
@@ -243,8 +250,11 @@ def _template(form: str) -> str:
     return (bundled("templates") / f"{FORMS[form]}.j2").read_text(encoding="utf-8")
 
 
-def _notes(tree: Tree, recipe: Recipe) -> list[str]:
+def _notes(tree: Tree, recipe: Recipe, lock: Lock) -> list[str]:
     notes = []
+    locked = lock.tree.get("commit", "")
+    if locked and locked != tree.origin.commit:
+        notes.append(f"the lock is of commit {locked[:10]}, and the tree is at {tree.origin.commit[:10]}: this is of the tree")
     if tree.origin.dirty:
         notes.append(
             f"the tree has changes that are not in its commit {tree.origin.commit[:10]}: they are not in what was written"
