@@ -341,6 +341,18 @@ BARE = machine(system=System(distro="debian", distro_version="12", triplet=TRIPL
 FEDORA = System(distro="fedora", distro_version="41")
 
 
+def test_a_set_with_more_in_it_is_as_good(tmp_path: Path) -> None:
+    host, debian = RealHost({"XDG_DATA_HOME": str(tmp_path)}), System(distro="debian", distro_version="12")
+    large = Path(unpacked_root(host, debian, PLAN.packages))
+    make(Apt(large.parent), large)
+    assert unpacked_root(host, debian, ("liba-dev",)) == str(large)
+    assert unpacked_root(host, debian, ("liba-dev", "libc-dev")) != str(large)
+    assert unpacked_root(host, System(distro="debian", distro_version="13"), ("liba-dev",)) != str(large)
+    for damaged in ("", "{}", "[1", '{"asked": [1]}'):
+        (large / "caffeup.json").write_text(damaged)
+        assert unpacked_root(host, debian, ("liba-dev",)) != str(large)
+
+
 def test_without_root_the_plan_asks_for_what_only_adds_something_too() -> None:
     assert "opencv" not in plan(BARE).packages
     assert "opencv" in plan(BARE, deps="user").packages

@@ -24,12 +24,12 @@ from caffeup.deps.user_apt import Apt, Archive, Wanted
 from caffeup.deps.user_elf import lead_home, library_folders
 from caffeup.deps.user_links import Choice, gather, make_choices, mend_links
 from caffeup.deps.user_unpack import is_whole, unpack
-from caffeup.detect.unpacked import MARK
+from caffeup.detect.unpacked import MARK, Mark
 from caffeup.disk import read_plain, write_atomically
 from caffeup.errors import DependencyError, DiskError
 from caffeup.facts.distros import DistroFile
 from caffeup.host import Host
-from caffeup.model.base import Value
+from caffeup.model.base import Value, to_json
 from caffeup.source.progress import Progress
 
 MARGIN = 200 << 20
@@ -68,7 +68,7 @@ def make_set(root: Path, plan: InstallPlan, triplet: str, distros: DistroFile, w
             apt = Apt(root.parent / APT, manager, distros, work.run)
             apt.prepare()
             wanted = apt.want((*plan.packages, *manager.unpack_with), plan.optional)
-            return _make(root, wanted, apt, triplet, distros, work)
+            return _make(root, plan.packages, wanted, apt, triplet, distros, work)
     except OSError as error:
         raise disk_error(error, root.parent) from error
 
@@ -104,7 +104,9 @@ def remove_all(home: Path, progress: Progress) -> None:
 # --- one set ----------------------------------------------------------------------------------------------
 
 
-def _make(root: Path, wanted: Wanted, apt: Apt, triplet: str, distros: DistroFile, work: Work) -> tuple[str, ...]:
+def _make(
+    root: Path, asked: tuple[str, ...], wanted: Wanted, apt: Apt, triplet: str, distros: DistroFile, work: Work
+) -> tuple[str, ...]:
     kept_out = [one for one in wanted.archives if any(row.holds(one.name) for row in (*distros.guard, *distros.keep_out))]
     archives = [one for one in wanted.archives if one not in kept_out]
     part = _part(root, archives)
@@ -130,8 +132,8 @@ def _make(root: Path, wanted: Wanted, apt: Apt, triplet: str, distros: DistroFil
         write_atomically(_note(part, one), json.dumps(msgspec.to_builtins(found)))
     work.progress("links and run paths", 0, 0)
     _finish(made, part, archives, triplet, work.host)
-    said = {"packages": {one.name: one.version for one in archives}, "asked": list(wanted.packages)}
-    write_atomically(made / MARK, json.dumps(said, indent=2, sort_keys=True) + "\n")
+    said = Mark(asked=tuple(sorted(asked)), packages={one.name: one.version for one in archives})
+    write_atomically(made / MARK, to_json(said))
     if root.exists():  # what a removal that was ended left
         shutil.rmtree(root)
     os.sync()
