@@ -108,16 +108,27 @@ def diagnose(log: PathLike, *, machine: Optional[Machine] = None) -> tuple[Findi
 
     ``machine`` is the one that it happened on, where its versions are known.
     """
-    with _ours(), _opened(log) as chunks:
-        return _diagnosed(chunks, machine, Path(log).name)
+    from caffeup.app.diagnosing import diagnose_logs  # noqa: PLC0415
+
+    name = "." + os.sep + "-" if os.fspath(log) == "-" else os.fspath(log)  # standard input is not meant
+    if "\0" in name:
+        raise UsageError(f"No file has such a name: {name!r}.")
+    with _ours(), tempfile.TemporaryDirectory(prefix="caffeup-") as scratch:
+        told = Path(scratch, "machine.json")
+        if machine is not None:
+            told.write_text(to_json(machine), encoding="utf-8")
+        return diagnose_logs(_session(), (name,), str(told) if machine is not None else "")
 
 
 def diagnose_text(text: Union[str, bytes, Iterable[bytes]], *, machine: Optional[Machine] = None) -> tuple[Finding, ...]:
     """The same for text that is in memory, or that comes in pieces."""
     if isinstance(text, str):
         text = text.encode("utf-8", "surrogateescape")
-    with _ours():
-        return _diagnosed((text,) if isinstance(text, bytes) else text, machine, "text")
+    with _ours(), tempfile.TemporaryDirectory(prefix="caffeup-") as scratch:
+        held = Path(scratch, "text")
+        with held.open("wb") as file:
+            file.writelines((text,) if isinstance(text, bytes) else text)
+        return diagnose(held, machine=machine)
 
 
 def explain(name: str) -> Explanation:
@@ -148,26 +159,6 @@ def _session() -> Session:
     from caffeup.app.session import Session  # noqa: PLC0415
 
     return Session(facts=_facts())
-
-
-def _diagnosed(chunks: Iterable[bytes], machine: Optional[Machine], log: str) -> tuple[Finding, ...]:
-    from caffeup.app.explaining import distribution  # noqa: PLC0415
-    from caffeup.diagnose.context import context_of  # noqa: PLC0415
-    from caffeup.diagnose.diagnose import diagnose as find  # noqa: PLC0415
-    from caffeup.diagnose.read import read  # noqa: PLC0415
-
-    context = distribution(_session()) if machine is None else context_of(machine)
-    return find(read(chunks), _facts(), context, log=log)
-
-
-@contextmanager
-def _opened(path: PathLike) -> Iterator[Iterator[bytes]]:
-    try:
-        file = Path(path).open("rb")  # noqa: SIM115  # only the opening is to be told as a mistake in the argument
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{os.fspath(path)} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
-    with file:
-        yield iter(lambda: file.read(1 << 16), b"")
 
 
 @contextmanager

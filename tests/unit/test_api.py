@@ -87,7 +87,7 @@ def test_a_log_from_memory_is_read_as_one_from_a_file() -> None:
     assert from_file[0] == "opencv4-c-constants"
     for given in (text, text.decode(), [text[:100], text[100:]]):
         assert [one.id for one in caffeup.api.diagnose_text(given)] == from_file
-    assert caffeup.api.diagnose_text("") == ()
+    assert caffeup.api.diagnose_text("all is well\n") == ()
     assert [one.id for one in caffeup.api.diagnose_text(text, machine=MACHINE)] == from_file
 
 
@@ -100,6 +100,7 @@ def test_a_log_from_memory_is_read_as_one_from_a_file() -> None:
         (lambda: caffeup.api.diagnose("nowhere.log"), 2),
         (lambda: caffeup.api.diagnose("."), 2),
         (lambda: caffeup.api.diagnose("a\0b"), 2),
+        (lambda: caffeup.api.diagnose_text(""), 2),
         (lambda: caffeup.api.explain("no-such-id"), 2),
         (lambda: caffeup.api.detect(request=Request(prefixes=("nowhere",))), 2),
         (lambda: caffeup.api.plan(".", request=Request(blas="eigen")), 2),
