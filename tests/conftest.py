@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Callable
 
@@ -20,6 +21,14 @@ Golden = Callable[[Path, str], None]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="write the expected results instead of comparing with them")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_of_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Trees that tests build are not noted among the user's own."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import msgspec
 from caffeup.app.dependencies import install_missing
 from caffeup.app.diagnosing import diagnose_failure
 from caffeup.app.foreign_plan import require_of_here
+from caffeup.app.known_trees import remember_tree
 from caffeup.app.laying_out import lay_out_toolkit
 from caffeup.app.locking import Locked, write_after
 from caffeup.app.missing import without_git
@@ -250,6 +251,7 @@ class Up:
         self._stages.once("verify", digest(built, planned.plan.python, driver), work, still_there=lambda: True)
         self._lock(planned)
         root = planned.root
+        remember_tree(self._session.host.env, root)
         return Report(
             tree=str(root),
             stages=tuple(self._stages.outcomes),

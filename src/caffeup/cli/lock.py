@@ -15,7 +15,7 @@ def write(
     tree: options.Tree = "",
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to; caffeup.lock in the tree.")] = "",
 ) -> None:
-    """Write the lock of what is built in a tree; `up` does it at its end."""
+    """Write down what is built in a tree, as `up` does at its end."""
     from caffeup.app.locking import write_lock
     from caffeup.app.session import Session
 
@@ -30,7 +30,7 @@ def update(
     tree: options.TreeOption = "",
     json: options.Json = False,
 ) -> None:
-    """Take what is built here into the tree's lock, and show what changed in it."""
+    """Take what is built here into the lock; show what changed."""
     from caffeup.app.locking import update_lock
     from caffeup.app.session import Session
     from caffeup.lock.compare import lines
@@ -46,7 +46,7 @@ def diff(
     tree: options.TreeOption = "",
     json: options.Json = False,
 ) -> None:
-    """Compare two locks, or a lock with what is here, and say what each difference means."""
+    """Compare two locks, or a lock with what is here."""
     from caffeup.app.locking import diff_locks
     from caffeup.app.session import Session
     from caffeup.lock.compare import lines

@@ -22,6 +22,7 @@ from caffeup.cli import (
     clean,
     completion,
     configure,
+    cuda,
     demo,
     detect,
     diagnose,
@@ -142,6 +143,9 @@ app.add_typer(patch.app, short_help=patch.app.info.help)
 for _gpu_command in (gpu.explain, gpu.free, gpu.kill):
     gpu.app.command(_gpu_command.__name__, short_help=summary(_gpu_command))(guarded(_gpu_command))
 gpu.app.command("run", short_help=summary(gpu.run), context_settings={"allow_interspersed_args": False})(guarded(gpu.run))
+for _cuda_command in cuda.COMMANDS:
+    cuda.app.command(_cuda_command.__name__.rstrip("_"), short_help=summary(_cuda_command))(guarded(_cuda_command))
+app.add_typer(cuda.app, short_help=cuda.app.info.help)
 for _lock_command in lock.COMMANDS:
     lock.app.command(_lock_command.__name__, short_help=summary(_lock_command))(guarded(_lock_command))
 app.add_typer(lock.app, short_help=lock.app.info.help)

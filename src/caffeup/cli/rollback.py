@@ -8,7 +8,7 @@ from caffeup.cli import options
 
 
 def rollback(tree: options.Tree = "", json: options.Json = False) -> None:
-    """Return to the last build that passed its checks, as it was before the newest was made.
+    """Return to the build that worked, before the newest one.
 
     Its settings and shims come back with it. The next `up` builds anew.
     """
