@@ -303,6 +303,28 @@ def test_nothing_in_a_name_is_run(form: str, tiny: Path, tmp_path: Path, monkeyp
         assert not list(tmp_path.rglob("pwned"))
 
 
+@pytest.mark.parametrize("fork", FACTS.forks, ids=lambda fork: fork.id)
+@pytest.mark.parametrize("form", ALL)
+def test_every_fork_can_be_written(fork: Any, form: str, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its known failures are left out of the tests, and an archive of the package index is fetched by its hash."""
+    session = on(monkeypatch, MACHINES["debian12-no-gpu"])
+    real = Session.tree
+    origin = Origin(kind="sdist" if fork.sdist else "git", url="https://example.org/x.git", commit=COMMIT)
+    monkeypatch.setattr(
+        Session, "tree", lambda self, root: msgspec.structs.replace(real(self, root), fork=fork.id, origin=origin)
+    )
+    text = export_tree(session, form, "tiny", Request()).text
+    if form != "sh":
+        return
+    checked(text)
+    for known in fork.failures:
+        assert not known.cpu or known.test in text
+    if fork.sdist:
+        assert f"{fork.sdist.name}=={fork.sdist.version}" in text
+        assert f"{fork.sdist.sha256}" in text
+        assert "python3-pip" in text
+
+
 @given(st.binary(max_size=300))
 def test_any_bytes_come_out_of_a_here_document(data: bytes) -> None:
     script = quoting.heredoc("cat", data)

@@ -205,9 +205,9 @@ def _changes(root: Path, plan: Plan, session: Session) -> tuple[Written, ...]:
         disk = Disk(str(copy))
         there = msgspec.structs.replace(plan, tree=str(copy))
         entries = engine.preview(str(copy), there, session.facts, config)
-        whole = [path for one in wanted_entries(plan, session.facts, config) for path, _ in one.whole]
+        whole = {path for one in wanted_entries(plan, session.facts, config) for path, _ in one.whole}
         touched = sorted({*whole, *(path for entry in entries for path in entry.files)})
-        before = {path: disk.read(path) for path in touched}
+        before = {path: Image() if path in whole else disk.read(path) for path in touched}
         engine.apply(str(copy), there, session.facts, config)
         return tuple(_written(path, image, disk.read(path)) for path, image in before.items())
 

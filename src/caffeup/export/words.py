@@ -35,6 +35,7 @@ def render(recipe: Recipe, template: str, script: str = "") -> str:
         toolkit=next((link.target for link in plan.links if link.name == "cuda"), ""),
         needed=tuple(dict.fromkeys(one for one in (plan.compiler, *(link.target for link in plan.links)) if one)),
         test_filter=":".join(one for one in (plan.test_filter, *recipe.failing) if one),
+        left_out=", ".join(recipe.left_out),
         script=script,
         script_end=quoting.ending(script),
         script_base64=quoting.base64_lines(script.encode("utf-8", "surrogateescape")),
