@@ -77,7 +77,7 @@ def test_a_tree_is_shown_beside_the_toolkit_it_was_built_with(tmp_path: Path, tr
 
 
 def test_why_names_the_reason_and_the_others(tmp_path: Path, tree: Path) -> None:
-    found = cuda_toolkits.why(session(tmp_path), str(tree))
+    found = cuda_toolkits.why(session(tmp_path), str(tree)).decision
     assert found.value == "CUDA 12.4 in /usr/local/cuda-12.4"
     assert found.because
     assert [one.value for one in found.rejected] == ["CUDA 11.8 in /usr/local/cuda-11.8"]

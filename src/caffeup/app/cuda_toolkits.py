@@ -62,17 +62,25 @@ class Leaving(Value, kw_only=True):
     """Toolkits that would be left."""
 
 
+class Reason(Value, kw_only=True):
+    """Which toolkit a tree uses, and why."""
+
+    schema: int = SCHEMA
+    tree: str
+    decision: Decision
+
+
 def toolkits(session: Session) -> Sides:
     """Every toolkit here."""
     return Sides(toolkits=_sides(session, session.machine()))
 
 
-def why(session: Session, named: str) -> Decision:
+def why(session: Session, named: str) -> Reason:
     """Why a tree uses the one that it uses; raise ``UsageError`` where it uses none."""
     planned = plan_for(session, named, Request())
     for one in planned.plan.decisions:
         if one.key == "toolkit":
-            return one
+            return Reason(tree=str(planned.root), decision=one)
     mode = next((one.because for one in planned.plan.decisions if one.key == "mode"), "it is built without CUDA")
     raise UsageError(f"{planned.root} uses no CUDA toolkit: {mode}.")
 

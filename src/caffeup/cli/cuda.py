@@ -8,7 +8,7 @@ import typer
 
 from caffeup.cli import options
 
-app = typer.Typer(name="cuda", help="CUDA toolkits side by side: which there are, which one a tree uses.", no_args_is_help=True)
+app = typer.Typer(name="cuda", help="CUDA toolkits side by side, and which one a tree uses.", no_args_is_help=True)
 _Toolkit = Annotated[str, typer.Argument(metavar="TOOLKIT", help="Its version or its folder.")]
 
 
@@ -50,7 +50,8 @@ def why(tree: options.Tree = "", json: options.Json = False) -> None:
     from caffeup.model.base import to_json
 
     found = why_it(Session(), tree)
-    lines = [found.value, f"  because: {found.because}", *(f"  not {one.value}: {one.because}" for one in found.rejected)]
+    taken = found.decision
+    lines = [taken.value, f"  because: {taken.because}", *(f"  not {one.value}: {one.because}" for one in taken.rejected)]
     typer.echo(to_json(found) if json else "\n".join(lines))
 
 
