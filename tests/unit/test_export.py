@@ -415,7 +415,7 @@ def test_the_script_does_its_steps(tiny: Path, tmp_path: Path, monkeypatch: pyte
 def test_a_row_of_images_fits_its_range(row: Any) -> None:
     from packaging.version import Version
 
-    assert IMAGES.cuda_of(Version(row.release)) is row
+    assert IMAGES.cuda_of(Version(row.release)) == row
     assert row.release.startswith(f"{row.id}.")
     assert row.source
     assert row.cudnn_word in ("cudnn", f"cudnn{row.cudnn}")

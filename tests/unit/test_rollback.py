@@ -104,7 +104,8 @@ def test_a_kill_while_keeping_leaves_one_whole(tree: Path, half: str) -> None:
 
 
 def test_a_kill_while_putting_back_is_gone_on_with(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, done = rollback._put, []
+    real = rollback._put
+    done: list[Path] = []
 
     def killed(source: Path, place: Path, is_: str) -> None:
         if done:
