@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,13 @@ from hypothesis import settings
 settings.register_profile("caffeup", deadline=None, max_examples=60)  # a busy machine is no failure
 settings.load_profile("caffeup")
 
-# Started in the background of a script, a program ignores Ctrl-C, and so would all those that tests press it for.
+# Started in the background of a script, or by nohup, a program ignores Ctrl-C or a hang-up, and so would all those that tests
+# send them to.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# What is printed depends on the terminal and on how caffeup was called; a test that is about that says it.
+for name in ("COLUMNS", "LINES", "CAFFEUP_COMMAND"):
+    os.environ.pop(name, None)
 
 Golden = Callable[[Path, str], None]
 
