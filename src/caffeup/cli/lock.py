@@ -56,7 +56,8 @@ def diff(
     if json:
         typer.echo(to_json(found))
     else:
-        typer.echo("\n".join(lines(found.differences, found.first, found.second)) or "the same")
+        one, other = (name if name == "here" else f"in {name}" for name in (found.first, found.second))
+        typer.echo("\n".join(lines(found.differences, one, other)) or "the same")
 
 
 def verify(

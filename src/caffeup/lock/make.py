@@ -149,6 +149,9 @@ def names_of_packages(plan: Plan, machine: Machine, facts: Facts, family: str) -
     wanted: Mapping[str, str] = _libraries(plan, facts)
     blas = decided(plan, "blas").partition(" ")[0]
     found = dict.fromkeys(_BASE.get(family, ()))
+    compiler = next((one for one in machine.compilers if one.path == plan.compiler), None)
+    if compiler is not None and family == "debian":  # there "g++" is only a name for it
+        found[f"{'g++' if compiler.kind == 'gcc' else compiler.kind}-{compiler.version.major}"] = None
     for row in facts.libraries:
         if row.id in wanted or row.id in _ALWAYS or row.id == blas or (plan.python and row.id in _FOR_PYTHON):
             found.update(dict.fromkeys(row.packages_on(family, system.distro, system.distro_version, python) or ()))
