@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -66,8 +67,19 @@ def test_a_program_that_hangs_is_ended_with_its_children(host: RealHost, tmp_pat
     output = host.run(("sh", "-c", f"sleep 60 & echo $! > {note}; echo started; wait"), timeout=0.5)
     assert output == Output(status=124, stdout="started\n")
     pid = int(note.read_text())
-    stat = Path(f"/proc/{pid}/stat")
-    assert not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] in "ZX"
+    assert _ends(Path(f"/proc/{pid}/stat"))
+
+
+def _ends(stat: Path) -> bool:
+    """What was killed may still run for a moment where all cores are busy."""
+    for _ in range(200):
+        try:
+            if stat.read_text().rpartition(")")[2].split()[0] in "ZX":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def test_a_daemon_that_keeps_the_pipe_open_is_not_waited_for(host: RealHost) -> None:

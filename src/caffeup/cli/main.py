@@ -155,8 +155,8 @@ app.add_typer(gpu.app, short_help=gpu.app.info.help)
 
 def main(arguments: list[str]) -> int:
     """Run one command; give its exit code."""
-    if called.of_checkout():
-        app.info.epilog = f"From the checkout there is also: {called.name()} test [--real], the project's own checks."
+    more = f"From the checkout there is also: {called.name()} test [--real], the project's own checks."
+    app.info.epilog = more if called.of_checkout() else None
     try:
         completion_init()
         app(arguments, prog_name=Path(called.name()).name, complete_var=completion.VARIABLE)
