@@ -21,7 +21,8 @@ from caffeup.app.planning import Planned
 from caffeup.app.session import Session
 from caffeup.app.stages import Stages
 from caffeup.app.treework import put_in_place
-from caffeup.deps.cuda_wheels import begun, is_empty, is_whole, lay_out, remove_all
+from caffeup.deps.alone import begun, is_empty, remove_all
+from caffeup.deps.cuda_wheels import is_whole, lay_out
 from caffeup.detect.laid_out import MARK, laid_out_roots, wheels_root
 from caffeup.detect.places import data_folder
 from caffeup.detect.system import probe_system
@@ -29,7 +30,7 @@ from caffeup.detect.toolkits import probe_toolkits
 from caffeup.errors import DependencyError, DiskError
 from caffeup.facts.cuda_wheels import CudaFromWheels, CudaWheel
 from caffeup.model.machine import ToolkitLayout
-from caffeup.source.progress import Progress
+from caffeup.source.progress import Progress, silent
 from fakehost import FakeHost, write_machine
 from planvalues import FACTS, gpu, machine, plan, tree
 
@@ -293,7 +294,7 @@ def test_all_of_it_is_removed(release: CudaFromWheels, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         lay_out(release, home / "2", fetch=Index(tmp_path, fails="nvidia-cudnn"), free_bytes=free)
     assert not is_empty(home)
-    remove_all(home)
+    remove_all(home, MARK, silent)
     assert is_empty(home)
     assert [path.name for path in home.iterdir()] == [".lock"]
 
@@ -309,7 +310,7 @@ def test_a_removal_that_was_ended_leaves_nothing_whole(
 
     monkeypatch.setattr("caffeup.deps.cuda_wheels.shutil.rmtree", ended)
     with pytest.raises(KeyboardInterrupt):
-        remove_all(home)
+        remove_all(home, MARK, silent)
     monkeypatch.undo()
     assert (home / "1").is_dir()
     assert not is_whole(home / "1")

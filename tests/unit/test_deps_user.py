@@ -13,10 +13,11 @@ from typing import Optional
 import msgspec
 import pytest
 
+from caffeup.deps.alone import begun, is_empty, remove_all
 from caffeup.deps.system import InstallPlan
-from caffeup.deps.user import Size, Work, begun, is_empty, is_made, make_set, remove_all
+from caffeup.deps.user import Size, Work, is_made, make_set
 from caffeup.deps.user_apt import parse_uris
-from caffeup.detect.unpacked import is_unpacked, unpacked_root
+from caffeup.detect.unpacked import MARK, is_unpacked, unpacked_root
 from caffeup.errors import DependencyError, DiskError
 from caffeup.facts.load import load_facts
 from caffeup.host import Output, RealHost
@@ -290,7 +291,7 @@ def test_two_at_once_make_it_once(home: Path) -> None:
 def test_all_of_it_can_be_removed(home: Path) -> None:
     make(Apt(home), home / "set")
     assert not is_empty(home)
-    remove_all(home, silent)
+    remove_all(home, MARK, silent)
     assert is_empty(home)
 
 
@@ -303,7 +304,7 @@ def test_a_removal_that_was_ended_leaves_nothing_that_is_taken_for_whole(home: P
     with monkeypatch.context() as patched:
         patched.setattr(shutil, "rmtree", die)
         with pytest.raises(KeyboardInterrupt):
-            remove_all(home, silent)
+            remove_all(home, MARK, silent)
     assert not is_made(home / "set")
     make(Apt(home), home / "set")
     assert is_made(home / "set")

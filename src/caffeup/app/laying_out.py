@@ -12,7 +12,9 @@ from caffeup.app.session import Session
 from caffeup.app.stages import Stages
 from caffeup.app.ui import Ui
 from caffeup.build.progress import Status
-from caffeup.deps.cuda_wheels import begun, is_empty, lay_out, remove_all
+from caffeup.deps.alone import begun, is_empty, remove_all
+from caffeup.deps.cuda_wheels import lay_out
+from caffeup.detect.laid_out import MARK
 from caffeup.errors import DependencyError, UsageError
 from caffeup.facts.cuda_wheels import CudaFromWheels, CudaWheel
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
@@ -20,7 +22,7 @@ from caffeup.model.machine import Machine
 from caffeup.model.plan import Plan
 from caffeup.plan.wheels import WHEELS, size
 from caffeup.source.index import Pinned, download, pythons, runner
-from caffeup.source.progress import Progress
+from caffeup.source.progress import Progress, silent
 
 _QUICK = 2.0
 """Seconds that it may take without a word about its progress."""
@@ -81,7 +83,7 @@ def cuda_home(session: Session) -> Optional[Path]:
 
 def remove_cuda(home: Path) -> str:
     """Remove all of it; say so."""
-    remove_all(home)
+    remove_all(home, MARK, silent)
     return f"removed {home}"
 
 

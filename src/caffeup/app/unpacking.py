@@ -14,10 +14,11 @@ from caffeup.app.session import Session
 from caffeup.app.stages import Stages
 from caffeup.app.ui import Ui
 from caffeup.build.progress import Status
+from caffeup.deps.alone import begun, is_empty, remove_all
 from caffeup.deps.system import InstallPlan
-from caffeup.deps.user import Size, Work, begun, is_empty, make_set, remove_all
+from caffeup.deps.user import Size, Work, make_set
 from caffeup.detect.roots import triplet_of
-from caffeup.detect.unpacked import is_unpacked, unpacked_home, unpacked_root
+from caffeup.detect.unpacked import MARK, is_unpacked, unpacked_home, unpacked_root
 from caffeup.errors import CaffeupError, DependencyError
 from caffeup.model.finding import Evidence, Finding, Remedy, Severity
 from caffeup.model.machine import Machine
@@ -77,7 +78,7 @@ def deps_home(session: Session) -> Optional[Path]:
 
 def remove_deps(home: Path) -> str:
     """Remove all of it; say so."""
-    remove_all(home, silent)
+    remove_all(home, MARK, silent)
     return f"removed {home}"
 
 

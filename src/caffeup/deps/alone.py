@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shlex
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,9 @@ from caffeup.source.progress import Progress
 
 LOCK = ".lock"
 """Stays when all else in the folder is removed, since somebody may wait for it."""
+
+PART = ".part-"
+"""How the name of a folder begins in which something is being made."""
 
 
 @contextmanager
@@ -43,3 +47,26 @@ def disk_error(error: OSError, home: Path) -> DiskError:
         advice="Let XDG_DATA_HOME name a folder that can be written. What was done is kept, and gone on with.",
         commands=(f"df -h {shown}" if full else f"ls -ld {shown}",),
     )
+
+
+def begun(home: Path) -> tuple[Path, ...]:
+    """Folders of runs that were ended before all was made."""
+    return tuple(sorted(home.glob(f"{PART}*")))
+
+
+def is_empty(home: Path) -> bool:
+    """Whether nothing was made or begun; the lock stays, since somebody may wait for it."""
+    return not home.is_dir() or all(path.name == LOCK for path in home.iterdir())
+
+
+def remove_all(home: Path, mark: str, progress: Progress) -> None:
+    """Remove everything below the folder; what is no longer whole loses its mark first, and is not taken for whole."""
+    try:
+        with alone(home, progress):
+            for one in home.glob(f"*/{mark}"):
+                one.unlink()
+            for path in home.iterdir():
+                if path.name != LOCK:
+                    shutil.rmtree(path)
+    except OSError as error:
+        raise disk_error(error, home) from error

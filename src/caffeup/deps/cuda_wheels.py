@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import Callable, Optional
 
-from caffeup.deps.alone import LOCK, alone, disk_error
+from caffeup.deps.alone import PART, alone, disk_error
 from caffeup.detect.laid_out import MARK
 from caffeup.errors import DiskError
 from caffeup.facts.cuda_wheels import CudaFromWheels, CudaWheel
@@ -25,7 +25,6 @@ Fetch = Callable[[CudaWheel, Path, Progress], Path]
 """Downloads a wheel into a folder, and checks its hash."""
 MARGIN = 200 << 20
 """Bytes that must be left on the disk afterwards."""
-_PART = ".part-"
 _FOLDERS = ("bin", "include", "lib", "nvvm")
 _CHUNK = 1 << 20
 
@@ -52,34 +51,11 @@ def is_whole(root: Path) -> bool:
     return (root / MARK).is_file()
 
 
-def remove_all(home: Path) -> None:
-    """Remove every root below the folder, and what was begun; one that is no longer whole is not taken for whole."""
-    try:
-        with alone(home, silent):
-            for mark in home.glob(f"*/{MARK}"):
-                mark.unlink()
-            for path in home.iterdir():
-                if path.name != LOCK:
-                    shutil.rmtree(path)
-    except OSError as error:
-        raise disk_error(error, home) from error
-
-
-def is_empty(home: Path) -> bool:
-    """Whether nothing was laid out or begun; the lock stays, since somebody may wait for it."""
-    return not home.is_dir() or all(path.name == LOCK for path in home.iterdir())
-
-
-def begun(home: Path) -> tuple[Path, ...]:
-    """Folders of runs that were ended before all was laid out."""
-    return tuple(sorted(home.glob(f"{_PART}*")))
-
-
 # --- one root ---------------------------------------------------------------------------------------------
 
 
 def _make(release: CudaFromWheels, root: Path, fetch: Fetch, free_bytes: Callable[[Path], int], progress: Progress) -> None:
-    part = root.with_name(f"{_PART}{root.name}")
+    part = root.with_name(f"{PART}{root.name}")
     made = part / "root"
     made.mkdir(parents=True, exist_ok=True)
     ahead = [wheel for wheel in release.wheels if not _done(part, wheel).is_file()]

@@ -17,7 +17,7 @@ from typing import Callable
 
 import msgspec
 
-from caffeup.deps.alone import LOCK, alone, disk_error
+from caffeup.deps.alone import PART, alone, begun, disk_error
 from caffeup.deps.install import Runner
 from caffeup.deps.system import InstallPlan
 from caffeup.deps.user_apt import Apt, Archive, Wanted
@@ -36,7 +36,6 @@ MARGIN = 200 << 20
 """Bytes that must be left on the disk afterwards."""
 APT = "apt"
 """apt's lists and downloads, beside the sets."""
-_PART = ".part-"
 
 
 class Size(Value, kw_only=True):
@@ -76,29 +75,6 @@ def make_set(root: Path, plan: InstallPlan, triplet: str, distros: DistroFile, w
 def is_made(root: Path) -> bool:
     """Whether the set was unpacked to its end."""
     return (root / MARK).is_file()
-
-
-def begun(home: Path) -> tuple[Path, ...]:
-    """Folders of runs that were ended before all was unpacked."""
-    return tuple(sorted(home.glob(f"{_PART}*")))
-
-
-def is_empty(home: Path) -> bool:
-    """Whether there is nothing; the lock stays, since somebody may wait for it."""
-    return not home.is_dir() or all(path.name == LOCK for path in home.iterdir())
-
-
-def remove_all(home: Path, progress: Progress) -> None:
-    """Remove every set, what was begun, and apt's lists; a set that is no longer whole is not taken for whole."""
-    try:
-        with alone(home, progress):
-            for mark in home.glob(f"*/{MARK}"):
-                mark.unlink()
-            for path in home.iterdir():
-                if path.name != LOCK:
-                    shutil.rmtree(path)
-    except OSError as error:
-        raise disk_error(error, home) from error
 
 
 # --- one set ----------------------------------------------------------------------------------------------
@@ -147,8 +123,8 @@ def _make(
 def _part(root: Path, archives: list[Archive]) -> Path:
     """The folder for exactly these files; what an earlier run began with others is of no use."""
     digest = sha256("\n".join(sorted(one.digest for one in archives)).encode()).hexdigest()[:12]
-    part = root.with_name(f"{_PART}{root.name}-{digest}")
-    for other in root.parent.glob(f"{_PART}{root.name}-*"):
+    part = root.with_name(f"{PART}{root.name}-{digest}")
+    for other in root.parent.glob(f"{PART}{root.name}-*"):
         if other != part:
             shutil.rmtree(other)
     return part
